@@ -1,11 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { DeliveryInput } from '../contracts/workflows.js';
-import { attemptDelivery, dropDelivery, type NextAttempt, type RunDeliveryDeps } from '../deliveries/run-delivery.js';
+import { type AttemptDeps, attemptDelivery, dropDelivery, type NextAttempt } from '../deliveries/attempt-delivery.js';
 
 export type { NextAttempt };
 
 /** The dependencies of the delivery activities. */
-export type DeliveryDeps = RunDeliveryDeps;
+export type DeliveryDeps = AttemptDeps;
 
 export type DeliveryRecordActivities = ReturnType<typeof createDeliveryRecordActivities>;
 

@@ -53,7 +53,7 @@ function stillSent(): PlatformError {
 
 /**
  * Sends a delivery again under the same delivery_id, with new attempts, to where its channel or push configuration leads now: the same bytes,
- * but for a callback token, which goes to nobody but whom it was issued for (run-delivery.ts).
+ * but for a callback token, which goes to nobody but whom it was issued for (attempt-delivery.ts).
  * @throws PlatformError NOT_FOUND; CONFLICT while it is still being sent, and after its channel, recipient or configuration was removed
  */
 export function redeliver(deps: RedeliverDeps, tenantId: string, deliveryId: string): Promise<DeliveryStatus> {

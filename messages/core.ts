@@ -54,6 +54,7 @@ export interface MessageCore {
   workflowStarter: WorkflowStarter;
   /** Takes a message that rests a step further, in the background and in this process (supervise/advance.ts). Never throws. */
   advance: (ref: MessageInput) => void;
+  /** `NO_NODES` until `startDispatcher` (platform/platform.ts) has joined runner, taker and nodes: messages only join queues until then. */
   nodes: Nodes;
   policies: PolicyEngine;
   clocks: Pick<Clocks, 'overdueMs' | 'watchMs'>;

@@ -5,7 +5,7 @@ import type { Chain, ToolCaller } from './call-context.js';
 const ARGUMENT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The calls that a process takes at once. */
-export interface AdmissionLimits {
+export interface CallSlotsLimits {
   perCaller: number;
   perNode: number;
 }
@@ -20,13 +20,13 @@ interface Room {
 }
 
 /** Limits tool calls, per caller, tenant and node, and the bytes of their arguments. */
-export class Admission {
-  readonly #limits: AdmissionLimits;
+export class CallSlots {
+  readonly #limits: CallSlotsLimits;
   readonly #byCaller = new Map<string, number>();
   readonly #byTenant = new Map<string, Room>();
   readonly #all: Room = { calls: 0, bytes: 0 };
 
-  constructor(limits: AdmissionLimits) {
+  constructor(limits: CallSlotsLimits) {
     this.#limits = limits;
   }
 

@@ -12,7 +12,7 @@ import { CallCancellation, type ToolRequest } from './call-context.js';
 import { beginSpan, endSpan, type TracedRequest } from './call-span.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import type { PendingCalls } from './pending-calls.js';
-import { Admission } from './tool-admission.js';
+import { CallSlots } from './tool-admission.js';
 import type { Deliver } from './tool-link.js';
 import { denialOf, type ToolPolicies, ToolPolicy } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, stillApproved, unsent } from './tool-result.js';
@@ -31,12 +31,12 @@ export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #router: ToolRouter;
   readonly #policy: ToolPolicy;
-  readonly #admission = new Admission({
+  readonly #slots = new CallSlots({
     perCaller: LIMITS.toolCallsInFlightPerCaller,
     perNode: LIMITS.toolCallsInFlightPerNode,
   });
   /** Calls that wait for a human are counted apart: they may wait for days. */
-  readonly #waitingForHuman = new Admission({
+  readonly #waitingForHuman = new CallSlots({
     perCaller: LIMITS.heldToolCallsPerCaller,
     perNode: LIMITS.heldToolCallsPerNode,
   });
@@ -64,7 +64,7 @@ export class ToolCalls {
     if (bytes > LIMITS.toolArgumentsBytes) {
       return refusal('PAYLOAD_TOO_LARGE', `arguments may have ${LIMITS.toolArgumentsBytes} bytes.`);
     }
-    const leave = this.#admission.enter(request.caller, bytes);
+    const leave = this.#slots.enter(request.caller, bytes);
     if (!leave) return refusal('RATE_LIMITED', 'Too many calls are in flight. Wait for a result.');
     using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {

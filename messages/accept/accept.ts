@@ -46,7 +46,7 @@ export interface Accepted {
 export interface AcceptDeps {
   core: MessageCore;
   /** Writes messages and has agents get them. Messages join queues until the platform has set the process's dispatcher. */
-  dispatcher: Pick<Dispatcher, 'send'>;
+  dispatcher: Pick<Dispatcher, 'acceptAndSend'>;
   bounds: MessageBounds;
   /** How often this process has given each verdict. */
   verdicts: VerdictCounts;
@@ -56,11 +56,11 @@ export interface AcceptDeps {
 /** The dependencies in a process that has no agents get messages yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
   const { idempotencyHours } = core.limits;
-  const send: Dispatcher['send'] = async (draft, { mayDispatch: _, ...options }) => ({
+  const acceptAndSend: Dispatcher['acceptAndSend'] = async (draft, { mayDispatch: _, ...options }) => ({
     row: await runAcceptTransaction(core.db, draft, { ...options, offer: null, idempotencyHours }),
     live: null,
   });
-  return { core, dispatcher: { send }, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
+  return { core, dispatcher: { acceptAndSend }, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
 }
 
 /** Logs a message that failed as it was accepted. */
@@ -80,12 +80,12 @@ async function writeMessage(
   const { db, log } = core;
   const { error, undecided, dispatch_undecided, input_request } = draft.decision ?? {};
   const mayDispatch = !error && !undecided && !dispatch_undecided && !input_request;
-  const written = await dispatcher.send(draft, { counting, mayDispatch });
+  const written = await dispatcher.acceptAndSend(draft, { counting, mayDispatch });
   const { verdict, agent_type, in_flight, queued, waiting } = written.row;
   if (verdict === 'denied') logFailed(log, draft, written.row, error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
-  const { row, live } = await dispatcher.send(draft, { counting: UNCOUNTED, mayDispatch, unavailableText });
+  const { row, live } = await dispatcher.acceptAndSend(draft, { counting: UNCOUNTED, mayDispatch, unavailableText });
   if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
   return { row: { ...row, in_flight, queued, waiting }, live };
 }

@@ -11,7 +11,7 @@ const SHARE = 1 / 8;
 const TENANTS_MAX = 10_000;
 
 /** The limits for one message that is being accepted. */
-export interface Admission {
+export interface BoundsCheck {
   readonly counting: CountLimits;
   /** To be called once, also after a failure. @param counted the counts of the accept transaction; null after a failure */
   done(counted: Pick<AcceptRow, 'in_flight' | 'queued' | 'waiting'> | null): void;
@@ -102,7 +102,7 @@ export class MessageBounds {
     this.waitingMax = limits.tenantMaxWaiting;
   }
 
-  begin(tenantId: string): Admission {
+  begin(tenantId: string): BoundsCheck {
     const counts = this.#countsOf(tenantId);
     const inFlight = counts.inFlight.begin();
     const queued = counts.queued.begin();

@@ -68,6 +68,6 @@ export async function checkVerdict(
     case 'dispatched':
       return;
     default:
-      verdict satisfies never;
+      throw new Error(`the verdict ${verdict satisfies never} is not known`);
   }
 }

@@ -4,7 +4,7 @@ import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
-import { announceFailed, failedStep } from '../supervise/next-step.js';
+import { announceFailed, failedStep } from '../supervise/failed-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, VerdictNeeded } from '../supervise/policy-step.js';
 import type { Dispatches, OpenDispatch } from './dispatches.js';
 import { openDispatchFrom } from './open-dispatch.js';
@@ -27,6 +27,7 @@ async function markSent(tx: Tx, open: OpenDispatch): Promise<OpenDispatch | null
   return row ? openDispatchFrom(readable(row)) : null;
 }
 
+/** As `Dispatches.release`, in the transaction that has asked the policies. */
 const release = (tx: Tx, { tenant_id, message_id, dispatch_id }: OpenDispatch, reason: string) =>
   tx.query('SELECT release_dispatch($1, $2, $3, $4, false, $5)', [
     tenant_id,

@@ -2,8 +2,8 @@ import type { MessageInput } from '../../contracts/workflows.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
-import { withUsableForm } from '../input/agent-question.js';
-import { askCall } from '../input/held-output.js';
+import { questionCall, withUsableForm } from '../input/agent-question.js';
+import { holdCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
@@ -247,7 +247,9 @@ class DispatchStore implements Dispatches {
 
   /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const call = result.held
+      ? holdCall(dispatch, result, result.held, epoch)
+      : questionCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ freed_id: string | null }>(
       dispatch.tenant_id,
       'ask_input',

@@ -64,7 +64,7 @@ export class Dispatcher {
    * Accepts a message and, where an agent of this process has room, sends it to that one.
    * @throws as `runAcceptTransaction`
    */
-  async send(
+  async acceptAndSend(
     draft: NewMessage,
     options: { counting: CountLimits; mayDispatch: boolean; unavailableText?: string },
   ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
@@ -119,7 +119,7 @@ export class Dispatcher {
     dispatch_id: string,
     isInTime: () => boolean,
   ): Promise<LiveMessage | null> {
-    const ended = this.#send(dispatchedNow(draft, row, dispatch_id), isInTime);
+    const ended = this.#start(dispatchedNow(draft, row, dispatch_id), isInTime);
     if (ended !== null) return { row: acceptedRow(draft, row), dispatch_id, ended };
     await this.#release(dispatchedNow(draft, row, dispatch_id));
     return null;
@@ -127,11 +127,11 @@ export class Dispatcher {
 
   /** Sends what was taken from a queue. Never rejects. */
   async #run(open: OpenDispatch, isInTime: () => boolean): Promise<void> {
-    if (!this.#send(open, isInTime)) await this.#release(open);
+    if (!this.#start(open, isInTime)) await this.#release(open);
   }
 
   /** @returns its end; null when nothing was sent, and nothing will be */
-  #send(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
+  #start(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
     const { runner, core } = this.#options;
     const ended = runner?.send(open, isInTime);
     if (!ended) return null;

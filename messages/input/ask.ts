@@ -57,7 +57,7 @@ export function inputRequestCall({ terms, schema, arguments: given, ...request }
 /**
  * Asks a human about a message: the request, the message's state `input-required` and the events. The caller holds the locks of its session
  * and of the message, which is `submitted` or `working` and has no dispatch at work, except at the stage `tool`. After the commit,
- * `announceAsked` tells the streams.
+ * the caller tells the streams.
  * @returns false, and nothing is written, when a request is open already
  */
 export async function askInput(

@@ -6,11 +6,11 @@ import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
-import { checkInTime, claimRequest } from './claim.js';
 import { inspectAnswer } from './guarded-answer.js';
 import { askerOfMessage, callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
 import { announceAnswer } from './resolve.js';
+import { checkInTime, takeDecision } from './take-decision.js';
 
 /**
  * Answers an agent's question with a `message/send` that names its `taskId` (docs/a2a.md). A repeat of the same messageId succeeds.
@@ -49,7 +49,7 @@ export async function answerFollowUp(
     const waiting = await answerable(tx);
     if (!waiting) return null;
     const { row, request, ...voter } = waiting;
-    const state = await claimRequest(tx, voter, row, request, {
+    const state = await takeDecision(tx, voter, row, request, {
       decision: readFollowUp(request, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },

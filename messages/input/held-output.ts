@@ -27,7 +27,7 @@ function heldOutput({ state, artifacts = [], status_message, input_request }: An
  * An answer that a guard holds, as an `ask_call` (db/functions/input/ask_input.sql). The message keeps the output that it had; what the agent
  * has used counts from now on.
  */
-function holdCall(
+export function holdCall(
   dispatch: EndingDispatch,
   result: AnswerOrFailure,
   { guard, reason, path }: GuardFinding,
@@ -58,11 +58,6 @@ function holdCall(
     request,
     decisions: result.decisions,
   };
-}
-
-/** An answer with which its message waits for a human, as an `ask_call`. @param expiryMs how long one may take to answer an agent's question */
-export function askCall(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null, expiryMs: number) {
-  return result.held ? holdCall(dispatch, result, result.held, epoch) : questionCall(dispatch, result, epoch, expiryMs);
 }
 
 const PRODUCED = 'SELECT artifacts, usage FROM messages WHERE tenant_id = $1 AND message_id = $2';

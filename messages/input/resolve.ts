@@ -11,12 +11,12 @@ import { findOwnMessage, lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { recordMessageDecision } from '../record-decision.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
-import { checkInTime, checkNamed, checkSeen, claimRequest, type Voter } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
 import { byCaller, byToken, type Identify } from './identify.js';
 import { askerOfMessage } from './principals.js';
 import { readResolution } from './resolution.js';
+import { checkInTime, checkNamed, checkSeen, takeDecision, type Voter } from './take-decision.js';
 
 /** The response of `/messages/{id}/resolve`. `message_id`: the id in its path, also where that is a plan's. */
 export interface Resolved {
@@ -124,7 +124,7 @@ async function decide(tx: Tx, deciding: Deciding, reviewedId: string | undefined
   const { ref, body } = deciding;
   const running = await lockRunning(tx, ref);
   const { row, request, ...voter } = await answerable(tx, deciding, spendCallbackToken, reviewedId);
-  const state = await claimRequest(tx, voter, row, request, {
+  const state = await takeDecision(tx, voter, row, request, {
     decision: readResolution(request.kind, body.resolution, body.data),
     invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
     comment: body.comment,

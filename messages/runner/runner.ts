@@ -140,7 +140,7 @@ export class DispatchRunner {
     // Who opened it did not see a connection of another epoch.
     if (reached.epoch !== open.epoch || !isInTime() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
-    running.begin(this.#sender.send(running, open, isInTime));
+    running.begin(this.#sender.sendAndRecord(running, open, isInTime));
     return running.done;
   }
 

@@ -58,7 +58,7 @@ export class DispatchSender {
   }
 
   /** Sends a dispatch that is on the record as sent, and records its end. Never rejects. @param isInTime asked right before the first byte */
-  async send(running: RunningDispatch, open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> {
+  async sendAndRecord(running: RunningDispatch, open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> {
     const { transport } = running;
     if (!transport.sign) return this.#follow(running, open, () => transport.send(open, running));
     try {

@@ -1,17 +1,16 @@
-import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { isUndecided } from '../../policy/verdict.js';
-import { newEventId } from '../../runtime/ids.js';
-import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
+import type { StoredError } from '../dispatch/message-end.js';
 import { deliverHeld } from '../input/held-output.js';
 import { lockRunning, openRequests } from '../read/read.js';
 import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { announceFailed, failedStep } from './failed-step.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { LOOK_MAX_MS, type Step, stepError, type WaitStep } from './step.js';
+import { type QueuedStep, roomStep } from './room-step.js';
+import { type Step, stepError, type WaitStep, waits } from './step.js';
 
 /** Who looks at a message: its workflow, or a process that takes it a step further. */
 export type Looker = 'workflow' | 'process';
@@ -24,13 +23,6 @@ export interface Standing {
   isWatched: boolean;
 }
 
-/** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
-const LATE_FACTOR = 10;
-/** And for so long beyond it at most, in milliseconds. */
-const LATE_MAX_MS = 1_800_000;
-/** In milliseconds; so long it is given then. */
-const LATE_MS = 1_000;
-
 /** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
 const OUT_OF_TIME = {
   code: 'DEADLINE_EXCEEDED',
@@ -41,19 +33,6 @@ const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' 
 /** A message whose opening raised so often fails. */
 const FAILED_OPENINGS_MAX = 10;
 const NOT_OPENED = { code: 'INTERNAL', message: 'The platform failed to give the message to an agent.' };
-
-/** Fails a locked message. @param requestState the new state of its open input request */
-export async function failedStep(
-  tx: Tx,
-  row: RunningRow,
-  error: StoredError,
-  requestState: 'expired' | 'withdrawn' = 'withdrawn',
-): Promise<Step> {
-  const { code, message } = boundedError(error);
-  const values = [row.tenant_id, row.message_id, code, message, requestState, newEventId()];
-  await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
-  return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code) };
-}
 
 /** The step of a message that has ended; null when the tenant has no such message. */
 async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
@@ -73,18 +52,6 @@ interface Context {
   session: SessionBinding;
   gate: PolicyGate;
   now: Date;
-}
-
-function waits(row: RunningRow, waits_for: WaitStep['waits_for'], details: string, wait_ms = LOOK_MAX_MS): WaitStep {
-  const agent_type = row.agent_type ?? row.want_agent_type;
-  return {
-    kind: 'waits',
-    waits_for,
-    state: row.state,
-    agent_type,
-    details,
-    wait_ms: Math.max(1, Math.min(wait_ms, LOOK_MAX_MS)),
-  };
 }
 
 /** The step of a message that an agent has; null for any other. */
@@ -157,62 +124,6 @@ async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: nu
   const state = await deliverHeld(context.tx, context.row, held, inputExpiryMs);
   if (state === 'input-required') return stoppedStep(context, { kind: 'asked' });
   return { kind: 'done', state, agent_type: context.row.agent_type };
-}
-
-interface Wait {
-  queue: string;
-  since: Date;
-  left_ms: number;
-  waited_ms: number;
-  /** An agent has room. */
-  may_go: boolean;
-}
-
-/** Puts a message that rests into its queue, and reads how long it may wait there. @param offlineMs while no agent of its target is online */
-async function queued(
-  tx: Tx,
-  { tenant_id, message_id, session_id }: RunningRow,
-  now: Date,
-  offlineMs: number,
-): Promise<Wait> {
-  const [wait] = await tx.query<Wait & Record<string, unknown>>(
-    `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
-            w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
-              JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
-              WHERE coalesce(room_left(a) > 0, true) OR session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id)) AS may_go
-       FROM queue_message($1, $2) AS q (queue) CROSS JOIN LATERAL route_wait($1, $2, $3, $4) w`,
-    [tenant_id, message_id, now, offlineMs, session_id],
-    'queue_message',
-  );
-  if (!wait) throw new Error('queue_message gave no row');
-  return wait;
-}
-
-/** A step, and the queue in which the message then waits for an agent. */
-interface QueuedStep {
-  step: Step;
-  queue: string | null;
-}
-
-/** The step of a message that nothing but an agent's room keeps waiting. */
-async function roomStep(context: Context, offlineMs: number): Promise<QueuedStep> {
-  const { tx, row, session, now } = context;
-  const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
-  const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
-  const isLate = left_ms <= 0 && !(may_go && -left_ms < lateMs);
-  if (isLate) {
-    const message = await targetWaitedText(tx, row, session, waited_ms);
-    return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };
-  }
-  const leftMs = left_ms <= 0 ? LATE_MS : left_ms;
-  await tx.query(
-    `UPDATE running_messages SET wait_ends_at = greatest(wait_ends_at, $3::timestamptz + $4 * interval '1 ms')
-      WHERE tenant_id = $1 AND message_id = $2`,
-    [row.tenant_id, row.message_id, now, leftMs],
-  );
-  const type = row.want_agent_type ?? row.agent_type;
-  const ofType = type ? ` of type ${type}` : '';
-  return { step: waits(row, 'room', `Waits for a free agent${ofType} since ${since.toISOString()}.`, leftMs), queue };
 }
 
 /** The step of a message that does not wait for an agent's room; null: it joins a queue. */
@@ -296,10 +207,9 @@ const EVALUATORS_BUSY_MS = 500;
 /** No evaluator is asked later than this in one step: a local activity has 20 s, and a decision takes up to 15. */
 const EVALUATION_STARTS_MS = 4_000;
 
-function waitForPolicies(): Looked {
-  const details = 'Waits for the evaluators of policies.';
-  const step = { kind: 'waits', waits_for: 'evaluator', state: 'submitted', agent_type: null, details } as const;
-  return { ...UNLOCKED, step: { ...step, wait_ms: EVALUATORS_BUSY_MS } };
+/** Nothing is decided yet about a message. @param row as it was read */
+function waitForPolicies(row: GatedRow): Looked {
+  return { ...UNLOCKED, step: waits(row, 'evaluator', 'Waits for the evaluators of policies.', EVALUATORS_BUSY_MS) };
 }
 
 /** As `stepBy`, with the policies asked between transactions. */
@@ -311,11 +221,11 @@ async function decidedStep(core: MessageCore, ref: MessageRef, by: Looker, now: 
       return await stepBy(core, ref, by, known, now());
     } catch (error) {
       if (!(error instanceof VerdictNeeded)) throw error;
-      const { key, request } = error;
+      const { row, key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
-      if (isLate || core.policies.isBusy(ref.tenant_id)) return waitForPolicies();
+      if (isLate || core.policies.isBusy(ref.tenant_id)) return waitForPolicies(row);
       const verdict = await core.policies.decide(ref.tenant_id, request);
-      if (isUndecided(verdict)) return waitForPolicies();
+      if (isUndecided(verdict)) return waitForPolicies(row);
       known.set(key, verdict);
     }
   }
@@ -347,12 +257,4 @@ export async function failByOperator(core: MessageCore, ref: MessageRef, error: 
     return row;
   });
   if (ended) announceFailed(core, ended, error.code);
-}
-
-/** After the commit: notifies streams, the log and the agent of a failed message. @param row as it was before */
-export function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
-  core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
-  logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code });
-  const freed = slotOf(row);
-  if (freed) core.nodes.fill(freed);
 }

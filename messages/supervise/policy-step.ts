@@ -42,6 +42,7 @@ export type KnownVerdicts = Map<string, Verdict>;
 /** Leaves the transaction: the verdict may have to be waited for, and no lock is held meanwhile. */
 export class VerdictNeeded extends Error {
   constructor(
+    readonly row: GatedRow,
     readonly key: string,
     readonly request: PolicyRequest,
   ) {
@@ -151,9 +152,9 @@ export class PolicyGate {
 
   #decideNow(tenantId: string, key: string, request: PolicyRequest): Verdict {
     const { policies } = this.#core;
-    if (policies.needsWebhook(tenantId, request)) throw new VerdictNeeded(key, request);
+    if (policies.needsWebhook(tenantId, request)) throw new VerdictNeeded(this.#row, key, request);
     const verdict = policies.decide(tenantId, request);
-    if (verdict instanceof Promise) throw new VerdictNeeded(key, request);
+    if (verdict instanceof Promise) throw new VerdictNeeded(this.#row, key, request);
     return verdict;
   }
 

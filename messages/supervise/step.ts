@@ -1,4 +1,5 @@
 import type { WaitsFor } from '../../contracts/api/messages.js';
+import type { RunningRow } from '../read/rows.js';
 
 /** The reason of a failed message, for a workflow history: only its code, because agents write its text. */
 export function stepError(code: string | null): { error?: { code: string } } {
@@ -30,4 +31,22 @@ export interface WaitStep {
 export type Step = DoneStep | WaitStep;
 
 /** A workflow looks at a message that agents have, or could have, after so long at the latest, in milliseconds: a lost signal costs no more. */
-export const LOOK_MAX_MS = 600_000;
+const LOOK_MAX_MS = 600_000;
+
+/** The step of a message that waits. @param wait_ms at most `LOOK_MAX_MS` */
+export function waits(
+  row: RunningRow,
+  waits_for: WaitStep['waits_for'],
+  details: string,
+  wait_ms = LOOK_MAX_MS,
+): WaitStep {
+  const agent_type = row.agent_type ?? row.want_agent_type;
+  return {
+    kind: 'waits',
+    waits_for,
+    state: row.state,
+    agent_type,
+    details,
+    wait_ms: Math.max(1, Math.min(wait_ms, LOOK_MAX_MS)),
+  };
+}

@@ -20,7 +20,7 @@ const IDS_AT_ONCE = 200;
 const PREFIXES_AT_ONCE = 50;
 /** gRPC status of a workflow that is not there. */
 const NOT_FOUND = 5;
-/** The first parts of the ids of workflows (workflows/definitions.ts). A tenant's id is the second. */
+/** The first parts of the ids of workflows (contracts/workflows.ts). A tenant's id is the second. */
 const KINDS = ['message', 'session', 'plan', 'delivery', 'ingest'];
 
 interface WorkflowRun {

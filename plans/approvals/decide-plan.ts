@@ -10,11 +10,11 @@ import {
   type TakeToken,
   tenantOfToken,
 } from '../../messages/input/callback-tokens.js';
-import { checkNamed, checkSeen, claimPlanRequest, type Voter } from '../../messages/input/claim.js';
 import { byCaller, byToken, type Identify } from '../../messages/input/identify.js';
 import { type Asker, principalName } from '../../messages/input/principals.js';
 import { type Decision, readResolution } from '../../messages/input/resolution.js';
 import type { DecisionRequest, Resolved } from '../../messages/input/resolve.js';
+import { checkNamed, checkSeen, takePlanDecision, type Voter } from '../../messages/input/take-decision.js';
 import { recordDecision } from '../../policy/enforce.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -56,7 +56,7 @@ export async function decideLocked(
   { decision, ...answer }: { decision: Decision | null } & Pick<DecisionRequest, 'comment' | 'arguments'>,
 ): Promise<Decided> {
   const invalid = { code: 'BAD_REQUEST' as const, text: 'resolution: not an answer to a request of kind' };
-  const state = await claimPlanRequest(tx, voter, request, { decision, invalid, ...answer });
+  const state = await takePlanDecision(tx, voter, request, { decision, invalid, ...answer });
   if (state === 'pending') return 'proposed';
   const { tenant_id, plan_id } = plan;
   const by = principalName(voter.principal);

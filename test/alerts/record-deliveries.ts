@@ -5,7 +5,7 @@ import { type Delivery, RedeliverResponse } from '../../contracts/api/deliveries
 import type { DeliveryInput } from '../../contracts/workflows.js';
 import { newDeliveryCounts } from '../../deliveries/attempts.js';
 import { claimQueued } from '../../deliveries/queue.js';
-import { attemptDelivery, type NextAttempt } from '../../deliveries/run-delivery.js';
+import { attemptDelivery, type NextAttempt } from '../../deliveries/attempt-delivery.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createLogger } from '../../runtime/logger.js';
 import type { ServedApi } from '../api/served-api.js';

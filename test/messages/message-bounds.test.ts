@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Admission, MessageBounds } from '../../messages/accept/message-bounds.js';
+import { type BoundsCheck, MessageBounds } from '../../messages/accept/message-bounds.js';
 
 const TENANT = 'ten_1';
 
@@ -13,7 +13,7 @@ afterEach(() => {
 describe('messages in flight', () => {
   const limitsOf = (max: number) =>
     new MessageBounds({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
-  const limitOf = ({ counting }: Admission): number => counting.in_flight_limit;
+  const limitOf = ({ counting }: BoundsCheck): number => counting.in_flight_limit;
 
   /** Accepts a message as the accept transaction would, with `inFlight` before it. @returns the limit of its count */
   function accept(limits: MessageBounds, inFlight: number): number {
@@ -75,7 +75,7 @@ describe('messages that wait for input', () => {
   const UNCOUNTED = { limit: 0, full: false };
   const FULL = { limit: 0, full: true };
   const limitsOf = () => new MessageBounds({ tenantMaxInFlight: 1_000, tenantMaxQueued: 1_000, tenantMaxWaiting: 100 });
-  const waitingOf = ({ counting }: Admission) => ({ limit: counting.waiting_limit, full: counting.waiting_full });
+  const waitingOf = ({ counting }: BoundsCheck) => ({ limit: counting.waiting_limit, full: counting.waiting_full });
 
   /** Accepts a message while `waiting` others wait. */
   function accept(limits: MessageBounds, waiting: number): { limit: number; full: boolean } {

@@ -1,8 +1,8 @@
 -- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go
 -- first, then the oldest that fits. The dispatch is opened as sent by the node that asks.
 --
--- Locks: who takes holds the room of its agent, and only tries sessions and messages, so that nobody who has one of
--- these is waited for.
+-- Locks: who takes holds the room of its agent, and only tries sessions, so that nobody who has one is waited for. For
+-- a message it waits (send_queued).
 
 -- The room that is left on an agent; NULL: it has no bound. A busy one takes only messages of the sessions that it has.
 CREATE FUNCTION room_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -229,7 +229,7 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room, if that has a bound. `tenant_most`: messages that agents
+-- Takes messages for an agent. It waits for the agent's room. `tenant_most`: messages that agents
 -- of the tenant may have. `has_raised`: it did so before, because of one of the messages.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
   event_ids text[], as_open boolean, tenant_most integer, has_raised boolean DEFAULT false)

@@ -8,7 +8,8 @@
 -- nothing to do. `event_id`: of the first of session.created, message.received, dispatch.sent and message.error.
 -- `decision`: what policies and guards have to say of the message; NULL for most. Its members: `error` {code, message},
 -- with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true: it is
--- decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first
+-- decided before the message joins a queue; `dispatch_undecided`, true: before an agent gets it; `dispatch_events`, as
+-- `events` of the decision about the dispatch; `events` [{event_id, event_type, severity, payload}]. None of the first
 -- three has a dispatch. `token`: what policies see of the sender's token; NULL where it has no limits and the tenant
 -- had no policy that could look at it. `user_id`: the user that the message is said to be for; NULL: that of its
 -- session, or of what its agent works on. `user_from`: who says so, `token`: the sender's token is limited to that

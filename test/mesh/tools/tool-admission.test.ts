@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { Admission } from '../../../tools/tool-admission.js';
+import { CallSlots } from '../../../tools/tool-admission.js';
 
 const KIB = 1_024;
-const calls = (tenant_id: string, count: number, bytes: number, admission: Admission) =>
+const calls = (tenant_id: string, count: number, bytes: number, admission: CallSlots) =>
   Array.from({ length: count }, (_, n) => admission.enter({ tenant_id, key: `${tenant_id}/agent-${n}` }, bytes));
 
 test.each([
   ['calls', 3_000, 1, 1_024],
   ['bytes of arguments', 300, 256 * KIB, 64],
 ])('one tenant takes a quarter of a node: %s', (_what, count, bytes, quarter) => {
-  const admission = new Admission({ perCaller: 256, perNode: 4_096 });
+  const admission = new CallSlots({ perCaller: 256, perNode: 4_096 });
   const own = calls('a', count, bytes, admission).filter((leave) => leave !== null);
   expect(own).toHaveLength(quarter);
   expect(calls('b', 1, bytes, admission)).not.toContain(null);
@@ -20,11 +20,11 @@ test.each([
 });
 
 test('all tenants together take what a node has, and a caller its own part', () => {
-  const admission = new Admission({ perCaller: 2, perNode: 8 });
+  const admission = new CallSlots({ perCaller: 2, perNode: 8 });
   const admitted = ['a', 'b', 'c', 'd', 'e'].flatMap((tenant) => calls(tenant, 3, 1, admission));
   expect(admitted.filter((leave) => leave !== null)).toHaveLength(8);
   for (const leave of admitted) leave?.();
   const caller = { tenant_id: 'a', key: 'a/agent' };
-  const one = new Admission({ perCaller: 2, perNode: 800 });
+  const one = new CallSlots({ perCaller: 2, perNode: 800 });
   expect([1, 2, 3].map(() => one.enter(caller, 1) !== null)).toEqual([true, true, false]);
 });

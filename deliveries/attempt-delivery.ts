@@ -20,7 +20,7 @@ import { pushBody } from './push/push-content.js';
 import { leaveQueue, lockQueued, moveQueued, putBack, queueIdOf } from './queue.js';
 import { type Recipient, recipientOf } from './recipient.js';
 
-export interface RunDeliveryDeps {
+export interface AttemptDeps {
   db: Db;
   secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   clients: ChannelClients;
@@ -58,7 +58,7 @@ const UNREADABLE: AttemptResult = { status_code: null, error: 'UNREADABLE', dura
  * has changed, the delivery carries a new one from here on.
  */
 async function directed(
-  { secrets }: RunDeliveryDeps,
+  { secrets }: AttemptDeps,
   tx: Tx,
   delivery: PendingDelivery,
   body: Buffer,
@@ -78,7 +78,7 @@ async function directed(
 
 /** The bytes that every attempt sends: those of a push notification are made and sealed for the first. Null when its message is gone. */
 async function bodyOf(
-  deps: RunDeliveryDeps,
+  deps: AttemptDeps,
   tx: Tx,
   delivery: PendingDelivery,
   { destination }: Recipient,
@@ -100,7 +100,7 @@ async function bodyOf(
  * @returns null where nobody is to receive it any more
  * @throws PlatformError SERVICE_UNAVAILABLE in a process that may not have the key: another may
  */
-async function opened(deps: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery): Promise<Due | Unreadable | null> {
+async function opened(deps: AttemptDeps, tx: Tx, delivery: PendingDelivery): Promise<Due | Unreadable | null> {
   try {
     const recipient = recipientOf(deps.secrets, deps.clients, delivery);
     const body = recipient && (await bodyOf(deps, tx, delivery, recipient));
@@ -113,7 +113,7 @@ async function opened(deps: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery):
 }
 
 /** Reads the delivery that may be attempted now; otherwise gives its slot up, until its receiver answers again, or for ever. */
-async function takeDue(deps: RunDeliveryDeps, input: DeliveryInput): Promise<Due | Unreadable | null> {
+async function takeDue(deps: AttemptDeps, input: DeliveryInput): Promise<Due | Unreadable | null> {
   const { tenant_id } = input;
   const place = { tenant_id, queue_id: queueIdOf(input) };
   return deps.db.tenant(tenant_id, async (tx) => {
@@ -168,7 +168,7 @@ function pauseLeft({ made, attempts_before, since_last_ms }: PendingDelivery): n
 
 /** Records an attempt: in the log, in the breaker, and in the queue if nothing follows. */
 async function record(
-  { db, log, counts }: RunDeliveryDeps,
+  { db, log, counts }: AttemptDeps,
   input: DeliveryInput,
   { delivery, recipient }: Due | Unreadable,
   { result, outcome }: Attempted,
@@ -202,7 +202,7 @@ async function record(
  * @returns null when nothing is pending there, or its receiver does not answer and it waits again
  */
 export async function attemptDelivery(
-  deps: RunDeliveryDeps,
+  deps: AttemptDeps,
   input: DeliveryInput,
   made: number | null,
   signal: AbortSignal,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { DeliveryAttempt } from '../../contracts/api/deliveries.js';
+import { attemptDelivery } from '../../deliveries/attempt-delivery.js';
 import { newDeliveryCounts, receiverOf } from '../../deliveries/attempts.js';
 import { noteAnswer } from '../../deliveries/breakers.js';
 import { listDeliveries } from '../../deliveries/delivery-list.js';
@@ -8,7 +9,6 @@ import { type NewAlertDelivery, writeDeliveries } from '../../deliveries/deliver
 import { sealBody } from '../../deliveries/envelope.js';
 import { PushChanges } from '../../deliveries/push/push-changes.js';
 import { claimQueued, type QueuedDelivery } from '../../deliveries/queue.js';
-import { attemptDelivery } from '../../deliveries/run-delivery.js';
 import { createOutbound } from '../../http/outbound.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';

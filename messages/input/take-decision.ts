@@ -126,7 +126,7 @@ function decidedBefore(): PlatformError {
  * @returns the message's state afterwards: `working`, `failed` where a rejection ends it, `input-required` while the quorum is not reached
  * @throws PlatformError ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming what does not fit
  */
-export async function claimRequest(
+export async function takeDecision(
   tx: Tx,
   voter: Voter,
   row: MessageRow,
@@ -143,12 +143,12 @@ export async function claimRequest(
 }
 
 /**
- * Records a decision about the open request of a plan: request and audit row. The caller holds the plan's lock, has asked as for `claimRequest`,
+ * Records a decision about the open request of a plan: request and audit row. The caller holds the plan's lock, has asked as for `takeDecision`,
  * and writes what follows for the plan.
  * @returns the request's state afterwards: `pending` while the quorum is not reached
- * @throws PlatformError as `claimRequest`
+ * @throws PlatformError as `takeDecision`
  */
-export async function claimPlanRequest(
+export async function takePlanDecision(
   tx: Tx,
   voter: Voter,
   request: AskedRequest,

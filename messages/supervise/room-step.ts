@@ -1,0 +1,78 @@
+import type { Tx } from '../../db/pool.js';
+import { targetWaitedText } from '../accept/targets.js';
+import type { RunningRow, SessionBinding } from '../read/rows.js';
+import { failedStep } from './failed-step.js';
+import type { GatedRow } from './policy-step.js';
+import { type Step, waits } from './step.js';
+
+/** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
+const LATE_FACTOR = 10;
+/** And for so long beyond it at most, in milliseconds. */
+const LATE_MAX_MS = 1_800_000;
+/** In milliseconds; so long it is given then. */
+const LATE_MS = 1_000;
+
+/** How long a message may wait for an agent's room. */
+interface RoomWait {
+  queue: string;
+  since: Date;
+  left_ms: number;
+  waited_ms: number;
+  /** An agent has room. */
+  may_go: boolean;
+}
+
+/** Puts a message that rests into its queue, and reads how long it may wait there. @param offlineMs while no agent of its target is online */
+async function queued(
+  tx: Tx,
+  { tenant_id, message_id, session_id }: RunningRow,
+  now: Date,
+  offlineMs: number,
+): Promise<RoomWait> {
+  const [wait] = await tx.query<RoomWait & Record<string, unknown>>(
+    `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
+            w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
+              JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
+              WHERE coalesce(room_left(a) > 0, true) OR session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id)) AS may_go
+       FROM queue_message($1, $2) AS q (queue) CROSS JOIN LATERAL route_wait($1, $2, $3, $4) w`,
+    [tenant_id, message_id, now, offlineMs, session_id],
+    'queue_message',
+  );
+  if (!wait) throw new Error('queue_message gave no row');
+  return wait;
+}
+
+/** A step, and the queue in which the message then waits for an agent. */
+export interface QueuedStep {
+  step: Step;
+  queue: string | null;
+}
+
+/** A message of which session and row are locked. */
+interface RoomContext {
+  tx: Tx;
+  row: GatedRow;
+  session: SessionBinding;
+  now: Date;
+}
+
+/** The step of a message that nothing but an agent's room keeps waiting. */
+export async function roomStep(context: RoomContext, offlineMs: number): Promise<QueuedStep> {
+  const { tx, row, session, now } = context;
+  const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
+  const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
+  const isLate = left_ms <= 0 && !(may_go && -left_ms < lateMs);
+  if (isLate) {
+    const message = await targetWaitedText(tx, row, session, waited_ms);
+    return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };
+  }
+  const leftMs = left_ms <= 0 ? LATE_MS : left_ms;
+  await tx.query(
+    `UPDATE running_messages SET wait_ends_at = greatest(wait_ends_at, $3::timestamptz + $4 * interval '1 ms')
+      WHERE tenant_id = $1 AND message_id = $2`,
+    [row.tenant_id, row.message_id, now, leftMs],
+  );
+  const type = row.want_agent_type ?? row.agent_type;
+  const ofType = type ? ` of type ${type}` : '';
+  return { step: waits(row, 'room', `Waits for a free agent${ofType} since ${since.toISOString()}.`, leftMs), queue };
+}
