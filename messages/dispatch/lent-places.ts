@@ -33,7 +33,7 @@ export class LentPlaces {
   }
 
   /** A dispatch is about to end. @returns whether that end gives a place back, and is to take nothing */
-  giveBack({ tenant_id, dispatch_id }: DispatchRef): boolean {
+  mustRepay({ tenant_id, dispatch_id }: DispatchRef): boolean {
     if (!this.#owed.has(tenant_id)) return false;
     this.#owe(tenant_id, -1);
     this.#paying.add(dispatch_id);
@@ -41,7 +41,7 @@ export class LentPlaces {
   }
 
   /** It has ended, or `isWritten` not. @returns whether it gave a place back */
-  isGivenBack({ tenant_id, dispatch_id }: DispatchRef, isWritten: boolean): boolean {
+  hasRepaid({ tenant_id, dispatch_id }: DispatchRef, isWritten: boolean): boolean {
     const wasPaying = this.#paying.delete(dispatch_id);
     if (wasPaying && !isWritten) this.#owe(tenant_id, 1);
     return wasPaying;

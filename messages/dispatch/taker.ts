@@ -114,7 +114,7 @@ export class Taker implements Taking {
   offerNext(ended: OpenDispatch): NextDispatch | undefined {
     const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
-    if (this.#lent.giveBack(ended)) return undefined;
+    if (this.#lent.mustRepay(ended)) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
@@ -133,7 +133,7 @@ export class Taker implements Taking {
       // It may have been opened, and only the answer was lost.
       if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
-    if (this.#lent.isGivenBack(ended, end !== null)) return;
+    if (this.#lent.hasRepaid(ended, end !== null)) return;
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
     else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
