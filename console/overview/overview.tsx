@@ -89,7 +89,8 @@ export function Overview() {
   const { requests, stuck, agents, deliveries, quotas, fleet } = useNeeds();
   const all: UseQueryResult<unknown>[] = [requests, stuck, agents, deliveries, quotas, fleet];
   const failed = all.find(({ error, data }) => error && data === undefined);
-  // Shown at once, so that no line moves under a pointer when the one above it comes.
+  // Shown at once, so that no line moves under a pointer when the one above it comes; and on, while one that failed is tried again.
+  const isShown = all.every(({ isFetched, fetchStatus }) => isFetched || fetchStatus === 'idle');
   const isComplete = all.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
 
   const waiting = requests.data?.count ?? 0;
@@ -105,13 +106,13 @@ export function Overview() {
     <div className="overview">
       <h1>Overview</h1>
       {failed && <Failed error={failed.error} retry={() => void failed.refetch()} />}
-      {!failed && !isComplete && <Loading rows={2} />}
+      {!failed && !isShown && <Loading rows={2} />}
       {!failed && isComplete && isCalm && (
         <p className="calm">
           <Icon name="check" /> Nothing needs you now.
         </p>
       )}
-      {(failed || isComplete) && (
+      {isShown && (
         <ul className="needs" aria-label="What needs somebody now">
           {waiting > 0 && (
             <Need

@@ -44,7 +44,7 @@ export interface MeshServerOptions {
   tls: (Certificate & { read?: () => Promise<Certificate> }) | undefined;
   /** Serves the paths of the HTTP API that answer on the mesh address too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The tool calls of this process; its link has the same node id. */
+  /** The tool calls of this process; its link has the same mesh id. */
   tools: ToolCalls;
   clocks: Clocks;
   /** This node's own address (`https://…`), which no load balancer stands before; undefined when it has none. */

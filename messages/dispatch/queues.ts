@@ -14,7 +14,7 @@ export interface Queues {
    * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent. `as_open`: they are opened as open,
    * for policies to decide about them
    * @param dispatchIds of the new dispatches, as many as the node takes
-   * @param lent so many messages may be with agents beyond the bound of the tenant
+   * @param lent agents may have so many messages beyond the bound of the tenant
    */
   take(
     agent: AgentRef,
@@ -28,8 +28,8 @@ export interface Queues {
   waitingTenants(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
   waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
-  /** How many messages agents of a tenant have beyond its bound, at most 256; negative where they may have more. */
-  beyondBound(tenantId: string): Promise<number>;
+  /** How many messages agents of a tenant have, counted to 256 beyond its bound. */
+  inFlight(tenantId: string): Promise<number>;
 }
 
 /** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
@@ -63,6 +63,8 @@ export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow
 
 type Announced = Pick<MessageCore, 'bus' | 'workflowStarter'>;
 
+/** Messages beyond the bound of a tenant that are counted. */
+const COUNTED_BEYOND = 256;
 /** Queues of a tenant in one round. */
 const ROUND_QUEUES_MAX = 100;
 
@@ -123,14 +125,12 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
         tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
       );
     },
-    beyondBound: async (tenantId) => {
+    inFlight: async (tenantId) => {
+      const values = [tenantId, limits.tenantMaxInFlight + COUNTED_BEYOND];
       const [row] = await db.tenant(tenantId, (tx) =>
-        tx.query<{ beyond: number }>('SELECT in_flight($1, $2 + 256) - $2 AS beyond', [
-          tenantId,
-          limits.tenantMaxInFlight,
-        ]),
+        tx.query<{ in_flight: number }>('SELECT in_flight($1, $2)', values),
       );
-      return row?.beyond ?? 0;
+      return row?.in_flight ?? 0;
     },
   };
 }

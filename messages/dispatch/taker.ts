@@ -11,7 +11,7 @@ import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
 import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from './dispatches.js';
 import type { IdleAgents } from './idle-agents.js';
-import { LentPlaces, type StarvingQueue } from './lent-places.js';
+import { LentPlaces } from './lent-places.js';
 import { QueueRounds, type Queues } from './queues.js';
 
 /** Dispatches that one transaction opens for an agent. */
@@ -21,6 +21,8 @@ const EVERY_MS = 1_000;
 /** Agents that are tried because they were idle. */
 const IDLE_TRIED = 4;
 const TENANTS_AT_ONCE = 4;
+/** Idle agents that are tried in one turn of a tenant that is at its bound. */
+const LENDING_TRIED = 32;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
 
@@ -46,7 +48,10 @@ interface TakerOptions {
   dispatches: Pick<Dispatches, 'release'>;
   queues: Queues;
   idle: IdleAgents;
-  runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'noteNeverSent'>;
+  runner: Pick<
+    DispatchRunner,
+    'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'countOfTenant' | 'noteNeverSent'
+  >;
   /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
   send(open: OpenDispatch, isInTime: () => boolean): void;
 }
@@ -96,7 +101,7 @@ export class Taker implements Taking {
     this.#options = options;
     this.#rounds = new QueueRounds(options.queues);
     const { limits, log } = options.core;
-    this.#lent = new LentPlaces(options.queues, () => limits.tenantMaxInFlight);
+    this.#lent = new LentPlaces(limits);
     this.#loop = new Loop({ name: 'queues', intervalMs: EVERY_MS, work: () => this.#lookAtAll(), log });
   }
 
@@ -193,16 +198,31 @@ export class Taker implements Taking {
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
-    const starving: StarvingQueue[] = [];
-    for (const queue of await this.#rounds.next(tenantId)) {
-      if (this.#isStopping) return;
-      let { found, taken } = await this.#fillAgentsOf(queue);
-      if (found.length > 0 && taken === 0) starving.push({ queue: queue.queue, agents: found });
-      for (let pass = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
-        ({ taken } = await this.#fillAgentsOf(queue));
+    const { runner } = this.#options;
+    const idle = new Set<string>();
+    const waiting = await this.#rounds.next(tenantId);
+    let total = 0;
+    for (const queue of waiting) {
+      for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1) {
+        const filled = await this.#fillAgentsOf(queue);
+        taken = filled.taken;
+        total += taken;
+        for (const instance_id of filled.found)
+          if (runner.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0) idle.add(instance_id);
+      }
     }
-    if (starving.length === 0 || this.#isStopping) return;
-    await this.#lent.lend(tenantId, starving, async (agent, lent) => (await this.#take(agent, lent)).got);
+    if (total === 0 && waiting.length > 0 && !this.#isStopping) await this.#lend(tenantId, [...idle]);
+  }
+
+  /** Where nothing but the bound of a tenant keeps agents idle, some of them get a message each, whichever comes first by chance. */
+  async #lend(tenant_id: string, idle: string[]): Promise<void> {
+    const { queues, runner } = this.#options;
+    let left = this.#lent.settle(tenant_id, await queues.inFlight(tenant_id), runner.countOfTenant(tenant_id));
+    const first = Math.floor(Math.random() * idle.length);
+    for (const instance_id of [...idle.slice(first), ...idle.slice(0, first)].slice(0, LENDING_TRIED)) {
+      if (left <= 0 || this.#isStopping) return;
+      left -= (await this.#take({ tenant_id, instance_id }, this.#lent.most)).got;
+    }
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
@@ -269,7 +289,7 @@ export class Taker implements Taking {
   }
 
   /**
-   * @param lent takes one message, with so many beyond the bound of the tenant
+   * @param lent takes one message, where agents of the tenant have less than so many beyond its bound
    * @returns how many messages it asked for, and how many the agent has got
    */
   async #take(agent: AgentRef, lent = 0): Promise<{ asked: number; got: number }> {
@@ -288,6 +308,7 @@ export class Taker implements Taking {
       const by = { mesh_id: runner.meshId, epoch, as_open: asOpen };
       const taken = await queues.take(agent, by, dispatchIds, lent);
       isKnown = true;
+      if (lent === 0 && taken.length > 0) this.#lent.forget(tenant_id);
       if (asOpen)
         await Promise.all(
           taken.map((open) => this.#decide(open).finally(() => runner.releaseReservation(open.dispatch_id))),

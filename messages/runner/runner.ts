@@ -81,6 +81,11 @@ export class DispatchRunner {
   }
 
   /** How many dispatches to this agent run. */
+  /** Dispatches of a tenant that run here. */
+  countOfTenant(tenantId: string): number {
+    return this.#running.countOfTenant(tenantId);
+  }
+
   countOf(agentKey: string): number {
     return this.#running.countOf(agentKey);
   }

@@ -100,16 +100,20 @@ export class FairShare {
 
   /** Whether the tenant may take nothing more now. @param part of what it may have, up to 1 */
   isUsedUp(tenantId: string, part = 1): boolean {
-    return (this.#byTenant.get(tenantId) ?? 0) >= part * (this.#max - this.#total);
+    return this.countOf(tenantId) >= part * (this.#max - this.#total);
+  }
+
+  countOf(tenantId: string): number {
+    return this.#byTenant.get(tenantId) ?? 0;
   }
 
   add(tenantId: string): void {
     this.#total += 1;
-    this.#byTenant.set(tenantId, (this.#byTenant.get(tenantId) ?? 0) + 1);
+    this.#byTenant.set(tenantId, this.countOf(tenantId) + 1);
   }
 
   remove(tenantId: string): void {
-    const left = (this.#byTenant.get(tenantId) ?? 0) - 1;
+    const left = this.countOf(tenantId) - 1;
     this.#total -= 1;
     if (left > 0) this.#byTenant.set(tenantId, left);
     else this.#byTenant.delete(tenantId);
@@ -151,6 +155,10 @@ export class RunningDispatches {
 
   ofAgent(agentKey: string): RunningDispatch[] {
     return [...(this.#byAgent.get(agentKey) ?? [])];
+  }
+
+  countOfTenant(tenantId: string): number {
+    return this.#share.countOf(tenantId);
   }
 
   countOf(agentKey: string): number {

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { onTestFinished, test } from 'vitest';
 import { Dispatcher } from '../../../messages/dispatch/dispatcher.js';
 import { database, fixture, useMesh } from '../../mesh/use-mesh.js';
 import { dispatched, serve } from '../../setup/agent.js';
@@ -39,7 +39,8 @@ test('at the bound of a tenant an idle agent gets its message, however much wait
     dispatch.result('done');
   });
   const got = dispatched(idle, await idle.nextOfType('dispatch'));
-  expect(await inFlight()).toBeLessThanOrEqual(3);
+  // What was lent is given back by the other agent, which has its places for ever otherwise.
+  await until(async () => (await inFlight()) === 2, { what: 'the bound' });
   got.result('done');
   const before = busy.count('dispatch');
   await until(() => busy.count('dispatch') > before + 2, { what: 'more of what waits for the other' });
