@@ -33,7 +33,7 @@ export interface WorkflowStarter {
   session(ref: SessionRef): void;
 }
 
-/** The mesh nodes, as far as this process reaches them. It never throws: a word that is lost costs a second. */
+/** The mesh nodes, as far as this process reaches them. It never throws: a word that is lost costs a second or two. */
 export interface Nodes {
   /** An agent may have got room: its node gives it what waits for it. @param meshId its node; looked up if it is not given */
   fill(agent: AgentRef, meshId?: string | null): void;

@@ -84,13 +84,13 @@ export function createSendMethods({
       ...(await answerFollowUp(core, caller, params, ip)),
       duplicate: true,
       live: null,
-      waiting: null,
+      queuedRow: null,
     };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const { message_id, live, waiting } = await accept(params, context, 'message/send');
+      const { message_id, live, queuedRow } = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
         blocking,
@@ -99,7 +99,7 @@ export function createSendMethods({
         ...(historyLength !== undefined && { historyLength }),
       };
       const task = live && (await liveTask(live, wait, core.ends));
-      const written = blocking ? waiting : null;
+      const written = blocking ? queuedRow : null;
       return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, written);
     },
 

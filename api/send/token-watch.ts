@@ -3,7 +3,7 @@ import type { Authenticator } from '../../auth/authenticator.js';
 import type { Clocks } from '../../runtime/clocks.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** Watches the tokens of open streams: a token ends when it expires, or when its credential or tenant is revoked or deleted. */
+/** Watches the tokens of calls that wait and of open streams: a token ends when it expires, or when its credential or tenant is revoked or deleted. */
 export class TokenWatch {
   readonly #authenticator: Authenticator;
   /** Between two checks of a token. The authenticator caches for twice as long, 2 s, so a revocation takes effect within 5 s. */

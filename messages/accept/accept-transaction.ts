@@ -148,13 +148,13 @@ export interface AcceptRow {
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
   /** With `queued` the queue, where nothing else waited in it; else null. */
-  queue: string | null;
+  new_queue: string | null;
 }
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, state, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, queued, waiting, awaits, queue FROM unnest(accept_messages($1, $2))`,
+      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, queued, waiting, awaits, new_queue FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
     state,
@@ -174,7 +174,7 @@ const ACCEPT: Statement<AcceptRow> = {
     queued,
     waiting,
     awaits,
-    queue,
+    new_queue,
   ]) => ({
     verdict: verdict as AcceptRow['verdict'],
     state: (state ?? null) as AcceptRow['state'],
@@ -194,7 +194,7 @@ const ACCEPT: Statement<AcceptRow> = {
     queued: queued ? Number(queued) : null,
     waiting: waiting ? Number(waiting) : null,
     awaits: awaits ?? null,
-    queue: queue ?? null,
+    new_queue: new_queue ?? null,
   }),
   awaits: (row) => row.awaits,
 };

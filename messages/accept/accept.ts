@@ -39,7 +39,7 @@ export interface Accepted {
   /** Set when this process has sent it to an agent. */
   live: LiveMessage | null;
   /** The row of one that waits for an agent, as it was written. */
-  waiting: MessageRow | null;
+  queuedRow: MessageRow | null;
 }
 
 /** What accepting a message takes. */
@@ -130,7 +130,7 @@ async function decideAndWrite(
       ...ids,
       duplicate: verdict === 'repeat',
       live: written.live,
-      waiting: row.state === 'submitted' ? acceptedRow(draft, row) : null,
+      queuedRow: row.state === 'submitted' ? acceptedRow(draft, row) : null,
     };
   } finally {
     admission.done(row);

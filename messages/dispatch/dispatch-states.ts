@@ -46,6 +46,6 @@ export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   { event: 'release', from: ['open', 'sent'], to: 'released', sql: 'release_dispatch' },
   /** A caller, the end of the session or an operator cancels the message. */
   { event: 'cancel', from: ['open', 'sent'], to: 'canceled', sql: 'cancel_messages' },
-  /** An operator terminated the message's workflow, or the approval of a tool call was refused or did not come in time and the message fails with it. */
+  /** An operator terminated the message's workflow, or the approval of a tool call was refused, did not come in time or was asked for in vain, and the message fails with it. */
   { event: 'terminate', from: ['open', 'sent'], to: 'failed', sql: 'fail_message' },
 ];

@@ -107,10 +107,10 @@ export class Dispatcher {
   }
 
   /** It waits for an agent. Its node is told where one elsewhere has room; where it is the first in its queue, another look is due. */
-  #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, queue }: AcceptRow): void {
+  #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, new_queue }: AcceptRow): void {
     const { nodes } = this.#options.core;
     if (instance_id !== '') nodes.fill({ tenant_id, instance_id }, mesh_id);
-    else if (queue !== null) nodes.look({ tenant_id, queue });
+    else if (new_queue !== null) nodes.look({ tenant_id, queue: new_queue });
   }
 
   async #dispatched(

@@ -76,7 +76,8 @@ interface Pass {
 /**
  * Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql):
  * `fill` for one agent, `look` for one queue, the loop for every queue that is not empty, `sendNext` with the end of a dispatch.
- * `#lookAtAll` → `#lookAtTenant`, `look` → `#lookAt`, both → `#fillAgentsOf` a queue; that and `fill` → `#joinFill` → `#fillUntilFull` → `#take`.
+ * `#lookAtAll` → `#lookAtTenant`, `look` → `#lookAt`, both → `#fillAgentsOf` a queue; that and `fill` → `#joinFill` → `#fillUntilFull` → `#take`;
+ * `#lookAtTenant` → `#lend` → `#take`.
  */
 export class Taker implements Taking {
   readonly #options: TakerOptions;

@@ -24,7 +24,7 @@ export interface LocalEnd extends Disposable {
 /** Ends of messages that this process writes, for its callers that wait for them: they need not read the row. */
 export class LocalEnds {
   readonly #awaited = new Map<string, LocalEnd>();
-  readonly #onRest = new Map<string, () => void>();
+  readonly #onAsked = new Map<string, () => void>();
 
   /** One caller at a time follows a message: the one that has it accepted. */
   follow(messageId: string): LocalEnd {
@@ -40,13 +40,13 @@ export class LocalEnds {
   }
 
   /** Calls `wake` once this process has a human asked about a call of the message. One caller at a time, as above. */
-  wakeAtRest(messageId: string, wake: () => void): Disposable {
-    this.#onRest.set(messageId, wake);
-    return { [Symbol.dispose]: () => void this.#onRest.delete(messageId) };
+  wakeWhenAsked(messageId: string, wake: () => void): Disposable {
+    this.#onAsked.set(messageId, wake);
+    return { [Symbol.dispose]: () => void this.#onAsked.delete(messageId) };
   }
 
   /** Called after the commit: the message waits for a human while its dispatch goes on. */
-  noteRest(messageId: string): void {
-    this.#onRest.get(messageId)?.();
+  noteAsked(messageId: string): void {
+    this.#onAsked.get(messageId)?.();
   }
 }

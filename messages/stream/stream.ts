@@ -9,7 +9,7 @@ import { agentMessage, taskOf } from '../read/task.js';
 import type { BusEvent, BusItem } from './bus.js';
 import { EventQueue } from './event-queue.js';
 import { StreamPosition } from './stream-position.js';
-import { isResting, type Known, readWithRetry, type TaskCore } from './wait-for-task.js';
+import { endsCall, type Known, readWithRetry, type TaskCore } from './wait-for-task.js';
 
 /** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
 const CATCH_UP_MS = 2_000;
@@ -80,7 +80,7 @@ function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: 
   const isKnown = position.hasState(current);
   if (isKnown && isLast) return;
   const task = taskOf(current.row, current.request);
-  const rests = isResting(current.row.state);
+  const rests = endsCall(current.row.state);
   if (!rests && !isKnown) {
     position.noteState(current);
     yield { event: statusUpdate(task, false), cursor: position.cursor };
@@ -138,7 +138,7 @@ export async function* streamTask(
   { signal, after, untilTerminal = false }: StreamOptions,
   live: LiveMessage | null = null,
 ): AsyncGenerator<StreamItem> {
-  const isOver = untilTerminal ? isTerminal : isResting;
+  const isOver = untilTerminal ? isTerminal : endsCall;
   const snapshotOf = (current: MessageWithRequest): Snapshot => ({ current, isLast: isOver(current.row.state) });
   let position = after === undefined ? null : StreamPosition.parse(ref, after);
   using queue = new EventQueue(core, ref, position?.busCursor ?? 0);
@@ -146,7 +146,7 @@ export async function* streamTask(
   /** Events that came before the row was read go before its resting state. */
   const readSnapshot = async (events: BusItem[], known?: Known): Promise<Snapshot> => {
     const current = await read(known);
-    if (isResting(current.row.state)) events.push(...queue.drain().events);
+    if (endsCall(current.row.state)) events.push(...queue.drain().events);
     return snapshotOf(current);
   };
   const { events, isWhole } = position ? await catchUp(queue, position, signal) : { events: [], isWhole: false };

@@ -15,7 +15,7 @@ const RETRY_PAUSE_MS = 500;
 export type TaskCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'changes'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
-export function isResting(state: string): boolean {
+export function endsCall(state: string): boolean {
   return isTerminal(state) || state === 'input-required';
 }
 
@@ -73,13 +73,13 @@ export async function waitForTask(
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
   using end = written && core.ends.follow(ref.message_id);
-  if (written) await nextChange();
+  if (written) await nextChange(); // the bus keeps what was told between the commit and here
   let known: Known | undefined;
   for (;;) {
     if (written && end?.ended) return taskOf({ ...written, ...end.ended }, null, options);
     const current = await readMessageOf(core, ref, known);
     const { row, request } = current;
-    if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
+    if (endsCall(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     const { changed } = await nextChange();
     // At its end a call does not wait for others that look, too.
     known = changed || Date.now() >= until || signal.aborted ? undefined : { message: current, queue, signal };

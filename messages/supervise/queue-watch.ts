@@ -34,7 +34,7 @@ export class QueueWatch extends Loop {
   readonly #rounds: QueueRounds;
 
   constructor(core: MessageCore) {
-    super({ name: 'waits', intervalMs: EVERY_MS, log: core.log, work: () => this.look() });
+    super({ name: 'queue watch', intervalMs: EVERY_MS, log: core.log, work: () => this.look() });
     this.#core = core;
     this.#queues = createQueues(core);
     this.#rounds = new QueueRounds(this.#queues);

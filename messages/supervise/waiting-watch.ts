@@ -61,7 +61,7 @@ export class WaitingWatch extends Loop {
   #askedAtMs: number | null = null;
 
   constructor(core: MessageCore, temporal: Workflows) {
-    super({ name: 'waiting messages', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.look() });
+    super({ name: 'waiting watch', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.look() });
     this.#core = core;
     this.#temporal = temporal;
   }

@@ -18,8 +18,8 @@ DECLARE
   trace text;
 BEGIN
   PERFORM act_for_tenant(of_tenant);
-  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it
-  -- for locked.
+  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together takes it for
+  -- locked: so the end of a dispatch that policies have decided about is written by end_locked.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
       AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working')
       RETURNING r.session_id, r.repeat_until INTO running;

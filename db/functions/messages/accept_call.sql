@@ -28,12 +28,12 @@ CREATE TYPE accept_call AS (
 -- | waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
 -- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for
 -- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends
--- to, and `queue` its queue where nothing waited there before it. `state`: the first of a message that is written. The
+-- to, and `new_queue` its queue where nothing waited there before it, or where that was not looked up. `state`: the first of a message that is written. The
 -- counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
   agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,
-  dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer, awaits text, queue text
+  dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer, awaits text, new_queue text
 );
 
 -- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
@@ -51,11 +51,11 @@ CREATE FUNCTION new_accept_result(
   deployment_mode text DEFAULT NULL, connection_epoch bigint DEFAULT NULL, mesh_id text DEFAULT NULL,
   public_url text DEFAULT NULL, agent_card jsonb DEFAULT NULL, dispatch_auth bytea DEFAULT NULL,
   user_id text DEFAULT NULL, in_flight integer DEFAULT NULL, queued integer DEFAULT NULL, waiting integer DEFAULT NULL,
-  awaits text DEFAULT NULL, queue text DEFAULT NULL
+  awaits text DEFAULT NULL, new_queue text DEFAULT NULL
 ) RETURNS accept_result LANGUAGE sql IMMUTABLE AS $$
   SELECT (verdict, state, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode,
     connection_epoch, mesh_id, public_url, agent_card, dispatch_auth, user_id, in_flight, queued, waiting, awaits,
-    queue)::accept_result
+    new_queue)::accept_result
 $$;
 
 CREATE FUNCTION new_accept_outcome(

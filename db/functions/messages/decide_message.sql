@@ -116,7 +116,7 @@ DECLARE
   session session_standing; -- of the one that it names
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
-  is_bound boolean; -- where it matters
+  is_bound boolean; -- its session has an agent of the type; NULL: not looked up
   tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
   wish routing;
   agent chosen_agent;
@@ -126,8 +126,9 @@ DECLARE
   dispatched boolean;
   work agent_work; -- of the agent that sends it
   queue text; -- that it joins
-  has_queue boolean; -- others wait in it
+  has_queue boolean; -- others wait in it; NULL: not looked up
 BEGIN
+  -- 1. Bounds, and how far an agent's message has come.
   IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0
     OR c.waiting_limit > 0 THEN
     result := check_limits(c);
@@ -146,6 +147,7 @@ BEGIN
       WHEN c.user_id = ANY (work.users) THEN c.user_id END;
   END IF;
 
+  -- 2. User and session.
   IF in_session THEN
     session := join_session_of(c, result.user_id, tries, may_wait);
     IF session.refusal = 'later' THEN
@@ -162,6 +164,7 @@ BEGIN
     AND result.user_id IS DISTINCT FROM c.user_id THEN
     RETURN unwritten(c, not_accepted(c, result, 'other_user'));
   END IF;
+  -- 3. Target.
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
     IF in_session THEN
       -- No agent has joined the session yet: it will be one of the type that its first message waits for.
@@ -180,7 +183,7 @@ BEGIN
     reserves_on => session.reserves_on, session_instance_id => session.instance_id,
     session_agent_type => session.agent_type, want_instance_id => c.want_instance_id, want_agent_type => want_type,
     want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, any_mesh => c.any_mesh, unwritten_ids => unwritten_ids);
-  -- It goes behind those that wait for the same, unless its session holds its slot.
+  -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND any_queued(c.tenant_id) THEN
     queue := queue_for(wish);
     has_queue := is_queued(c.tenant_id, queue);
@@ -188,6 +191,7 @@ BEGIN
       has_queue := NOT holds_slot_here(wish);
     END IF;
   END IF;
+  -- 5. Agent.
   IF tries AND has_queue IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
         AND is_reached(wish, known.deployment_mode, known.mesh_id) THEN
@@ -206,6 +210,7 @@ BEGIN
     agent := NULL;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
+  -- 6. Whether anything is registered for it.
   IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL THEN
     -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is
     -- registered.
@@ -230,7 +235,7 @@ BEGIN
     queue := coalesce(queue, queue_for(wish));
   END IF;
 
-  -- Whoever writes a key holds its lock. With the lock this sees every key that was written, and the INSERT meets none.
+  -- 7. messageId. Whoever writes a key holds its lock. With the lock this sees every key that was written, and the INSERT meets none.
   IF may_wait THEN
     PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
   ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
@@ -265,5 +270,5 @@ BEGIN
       mesh_id => coalesce(agent.mesh_id, elsewhere.mesh_id), public_url => agent.public_url,
       agent_card => agent.agent_card, dispatch_auth => agent.dispatch_auth,
       user_id => coalesce(result.user_id, c.user_id), in_flight => result.in_flight, queued => result.queued,
-      waiting => result.waiting, queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
+      waiting => result.waiting, new_queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
 END $$;
