@@ -1,5 +1,6 @@
 -- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go
--- first, then the oldest that fits. The dispatch is opened by the node that asks, as sent or, for policies to decide about it, as open.
+-- first, then the oldest that fits. The dispatch is opened by the node that asks, as sent or, for policies to decide
+-- about it, as open.
 --
 -- Locks: who takes holds the room of its agent, and only tries sessions, so that nobody who has one is waited for. For
 -- a message it waits (send_queued).

@@ -28,8 +28,8 @@ CREATE TYPE accept_call AS (
 -- | waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
 -- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for
 -- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends
--- to, and `new_queue` its queue where nothing waited there before it, or where that was not looked up. `state`: the first of a message that is written. The
--- counts where they were taken.
+-- to, and `new_queue` its queue where nothing waited there before it, or where that was not looked up. `state`: the
+-- first of a message that is written. The counts where they were taken. `user_id` of each that is written.
 CREATE TYPE accept_result AS (
   verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
   agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,

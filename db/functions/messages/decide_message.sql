@@ -235,7 +235,8 @@ BEGIN
     queue := coalesce(queue, queue_for(wish));
   END IF;
 
-  -- 7. messageId. Whoever writes a key holds its lock. With the lock this sees every key that was written, and the INSERT meets none.
+  -- 7. messageId. Whoever writes a key holds its lock. With the lock this sees every key that was written, and the
+  -- INSERT meets none.
   IF may_wait THEN
     PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
   ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
