@@ -90,7 +90,9 @@ export class World {
     if (!message) return void this.defects.push(`${instanceId} was given ${text}, which its tenant has not sent`);
     this.learnId(message, messageId, sessionId);
     const again = message.arrivals.find((one) => one.dispatchId === dispatchId && one.instanceId === instanceId);
-    const arrival = again ?? { instanceId, dispatchId, at: performance.now() };
+    const at = performance.now();
+    // One that was on its way as its cancellation was asked for is over too.
+    const arrival = again ?? { instanceId, dispatchId, at, ...(message.cancelAsked && { overAt: at }) };
     if (!again) {
       this.#expectRoom(message, instanceId);
       message.arrivals.push(arrival);
@@ -240,7 +242,9 @@ export class World {
     const atWork = this.#atWork(instanceId);
     const sessions = new Set([message, ...atWork].map(({ session }) => session));
     if (maxSessions > 0 && sessions.size > maxSessions)
-      this.defects.push(`${instanceId} got ${message.key} in session ${sessions.size} of ${maxSessions}`);
+      this.defects.push(
+        `${instanceId} got ${message.key} in session ${sessions.size} of ${maxSessions}, beside ${atWork.map(({ key }) => key).join(', ')}`,
+      );
     if (!message.session.isOrdered) return;
     const all = this.agents.flatMap(({ options }) => this.#atWork(options.instanceId));
     const other = all.find((one) => one !== message && one.session === message.session);
