@@ -1,4 +1,4 @@
-import { onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Dispatcher } from '../../../messages/dispatch/dispatcher.js';
 import { database, fixture, useMesh } from '../../mesh/use-mesh.js';
 import { dispatched, serve } from '../../setup/agent.js';
@@ -44,7 +44,7 @@ test('at the bound of a tenant an idle agent gets its message, however much wait
   });
   const got = dispatched(idle, await idle.nextOfType('dispatch'));
   // What was lent is given back by the other agent, which has its places for ever otherwise.
-  await until(async () => (await inFlight()) === 2, { what: 'the bound' });
+  expect(await until(async () => (await inFlight()) === 2, { what: 'the bound' })).toBe(true);
   got.result('done');
   const before = busy.count('dispatch');
   await until(() => busy.count('dispatch') > before + 2, { what: 'more of what waits for the other' });
