@@ -51,7 +51,8 @@ export const LIMITS = {
   closeGraceSecondsDefault: 30,
   /** To one connected agent; to one hosted agent from each node. */
   dispatchesInFlightPerConnection: 256,
-  dispatchesInFlightPerNode: 4_000,
+  /** A tenant alone gets half of them: its default bound, and what it is lent beyond that (messages/dispatch/lent-places.ts). */
+  dispatchesInFlightPerNode: 4_096,
   bufferedBytesSoft: 256 * 1024,
   bufferedBytesHard: 1024 * 1024,
   blockedMsMax: 10_000,

@@ -26,7 +26,7 @@ export class LentPlaces {
   }
 
   /**
-   * Messages of a tenant wait, and this node could take none. Each node owes its share of what is beyond the bound.
+   * Messages of a tenant wait, and this node took none, or not for all agents that are idle. Each node owes its share of what is beyond the bound.
    * @param inFlight messages of the tenant that agents have
    * @param here how many of them this node has sent
    * @returns how many places idle agents may be lent

@@ -200,7 +200,7 @@ export class Taker implements Taking {
 
   async #lookAtTenant(tenantId: string): Promise<void> {
     const { runner } = this.#options;
-    const idle = new Set<string>();
+    const found = new Set<string>();
     const waiting = await this.#rounds.next(tenantId);
     let total = 0;
     for (const queue of waiting) {
@@ -208,11 +208,14 @@ export class Taker implements Taking {
         const filled = await this.#fillAgentsOf(queue);
         taken = filled.taken;
         total += taken;
-        for (const instance_id of filled.found)
-          if (runner.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0) idle.add(instance_id);
+        for (const instance_id of filled.found) found.add(instance_id);
       }
     }
-    if (total === 0 && waiting.length > 0 && !this.#isStopping) await this.#lend(tenantId, [...idle]);
+    const idle = [...found].filter(
+      (instance_id) => runner.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0,
+    );
+    const mayBeAtBound = waiting.length > 0 && (total === 0 || idle.length > 0);
+    if (mayBeAtBound && !this.#isStopping) await this.#lend(tenantId, idle);
   }
 
   /** Where nothing but the bound of a tenant keeps agents idle, some of them get a message each, whichever comes first by chance. */
