@@ -2,6 +2,8 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { httpServer } from '../runtime/loopback-server.js';
 import { until } from './until.js';
 
+const PATH = '/told';
+
 /** One delivery as it arrived. */
 export interface Arrived {
   headers: IncomingHttpHeaders;
@@ -25,6 +27,8 @@ export async function receiver(
 ): Promise<Receiver> {
   const arrived: Arrived[] = [];
   const server = await httpServer((request, response) => {
+    // A port of before may be asked for something else.
+    if (request.method !== 'POST' || !request.url?.startsWith(PATH)) return void response.writeHead(404).end();
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -34,7 +38,7 @@ export async function receiver(
     });
   });
   return {
-    url: `${server.url}/told`,
+    url: server.url + PATH,
     arrived,
     untilArrived: async (count) => {
       await until(() => arrived.length >= count, { what: `${count} notifications, of which ${arrived.length} came` });
