@@ -135,7 +135,7 @@ test('the overview names what needs somebody, each with its filter, and nothing 
   const { page: admin } = await signedIn(['full']);
   await admin.goto(`${api.baseUrl}/console/overview`);
   await admin.getByText('ops.example (503)').click();
-  await admin.waitForURL('**/alerts?time=24h');
+  await admin.waitForURL('**/alerts?time=24h*');
   await admin.getByRole('link', { name: /message.error.*503/ }).waitFor();
 }, 60_000);
 
