@@ -108,10 +108,10 @@ async function decideAndWrite(
   const { core, verdicts } = deps;
   const { draft, opening } = await decidedDraft(core, submission);
   const refusal = byQuota ?? opening?.refusal;
-  const admission = deps.bounds.begin(draft.tenant_id);
+  const check = deps.bounds.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const counting = refusal ? { ...UNCOUNTED, refused: true } : admission.counting;
+    const counting = refusal ? { ...UNCOUNTED, refused: true } : check.counting;
     const written = await writeMessage(deps, draft, counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
@@ -133,7 +133,7 @@ async function decideAndWrite(
       queuedRow: row.state === 'submitted' ? acceptedRow(draft, row) : null,
     };
   } finally {
-    admission.done(row);
+    check.done(row);
   }
 }
 

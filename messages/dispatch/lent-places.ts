@@ -33,10 +33,14 @@ export class LentPlaces {
    */
   settle(tenantId: string, inFlight: number, here: number): number {
     const beyond = inFlight - this.#limits.tenantMaxInFlight;
-    const share = Math.max(0, beyond) * Math.min(1, here / inFlight);
+    if (beyond < 0) {
+      this.forget(tenantId);
+      return 0;
+    }
+    const share = beyond * Math.min(1, here / inFlight);
     const odd = Math.random() < share % 1 ? 1 : 0; // rounded up by every node, it would be repaid several times
     this.#owe(tenantId, Math.floor(share) + odd);
-    return beyond < 0 ? 0 : Math.max(0, this.most - beyond);
+    return Math.max(0, this.most - beyond);
   }
 
   /** A dispatch is about to end. @returns whether that end is to take nothing */

@@ -80,12 +80,12 @@ export class DispatchRunner {
     return this.#running.size;
   }
 
-  /** How many dispatches to this agent run. */
-  /** Dispatches of a tenant that run here. */
+  /** How many dispatches of this tenant run. */
   countOfTenant(tenantId: string): number {
     return this.#running.countOfTenant(tenantId);
   }
 
+  /** How many dispatches to this agent run. */
   countOf(agentKey: string): number {
     return this.#running.countOf(agentKey);
   }

@@ -230,8 +230,8 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room. `tenant_most`: messages that agents
--- of the tenant may have. `has_raised`: it did so before, because of one of the messages.
+-- Takes messages for an agent. It waits for the agent's room. `tenant_most`: messages that agents of the tenant may
+-- have. `has_raised`: it did so before, because of one of the messages.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
   event_ids text[], as_open boolean, tenant_most integer, has_raised boolean DEFAULT false)
   RETURNS jsonb[]
