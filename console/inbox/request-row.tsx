@@ -42,7 +42,8 @@ export function RequestRow(props: {
   check: (() => void) | undefined;
 }) {
   const { request, decision, isCurrent, isChecked, check } = props;
-  const { request_id, agent_type, input_request: asked } = request;
+  const { request_id, agent_type, preview, input_request: asked } = request;
+  const about = asked.arguments ? argumentsText(asked.arguments) : (asked.tool ?? preview);
   const isOver = decision !== undefined || request.state !== 'open';
   return (
     <div className={`row${isCurrent ? ' current' : ''}${isOver ? ' over' : ''}`}>
@@ -60,7 +61,7 @@ export function RequestRow(props: {
         <span className="line quiet">
           <span className="cut">
             {agent_type ?? 'a plan'} for {senderOf(request)}
-            {asked.arguments ? ` · ${argumentsText(asked.arguments)}` : asked.tool && ` · ${asked.tool}`}
+            {about && ` · ${about}`}
           </span>
         </span>
         <span className="line small quiet">

@@ -21,6 +21,8 @@ export const RequestRecord = z.object({
   sent_by: Principal,
   state: RequestState,
   input_request: InputRequest,
+  /** How what it is about begins: the text of the message, or the description of the plan. */
+  preview: z.string(),
   /** Whether an answer of the caller would be taken. */
   may_answer: z.boolean(),
   decided: z

@@ -2074,6 +2074,7 @@ export type RequestsGetResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
+        preview: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;
@@ -2126,6 +2127,7 @@ export type RequestsGetByIdResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
+        preview: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;
@@ -2174,6 +2176,7 @@ export type RequestsGetSimilarResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
+        preview: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;

@@ -1224,6 +1224,7 @@ class RequestsGetResponseRequest(TypedDict):
     sent_by: RequestsGetResponseRequestSentBy
     state: str
     input_request: InputRequest
+    preview: str
     may_answer: bool
     decided: NotRequired[RequestsGetResponseRequestDecided]
     outcome: NotRequired[RequestsGetResponseRequestOutcome]
@@ -1277,6 +1278,7 @@ class RequestsGetByIdResponseRequest(TypedDict):
     sent_by: RequestsGetByIdResponseRequestSentBy
     state: str
     input_request: InputRequest
+    preview: str
     may_answer: bool
     decided: NotRequired[RequestsGetByIdResponseRequestDecided]
     outcome: NotRequired[RequestsGetByIdResponseRequestOutcome]
@@ -1327,6 +1329,7 @@ class RequestsGetSimilarResponseRequest(TypedDict):
     sent_by: RequestsGetSimilarResponseRequestSentBy
     state: str
     input_request: InputRequest
+    preview: str
     may_answer: bool
     decided: NotRequired[RequestsGetSimilarResponseRequestDecided]
     outcome: NotRequired[RequestsGetSimilarResponseRequestOutcome]
