@@ -30,6 +30,7 @@ export class SentDispatch {
   readonly agentKey: string;
   /** Never rejects. */
   readonly result: Promise<TransportResult>;
+  readonly deadline: DispatchDeadline;
   /** It takes no more frames, so that another node may continue it: the agent sends them again there. */
   isFrozen = false;
   #isOpen = true;
@@ -38,9 +39,6 @@ export class SentDispatch {
   /** Chunks that the agent says it has sent, when it came back. */
   #announcedChunks = 0;
   #pace: TokenBucket | undefined;
-  readonly #endsAtMs: number;
-  readonly #timer: NodeJS.Timeout;
-  #deadline: DispatchDeadline | undefined;
   #resolve: (result: TransportResult) => void = () => undefined;
   /** Undefined until the first chunk. */
   #chunks: ChunkLog | undefined;
@@ -55,17 +53,9 @@ export class SentDispatch {
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#endsAtMs = performance.now() + open.payload.deadline_ms;
-    this.#timer = setTimeout(() => this.startDeadline(), open.payload.deadline_ms);
+    const endsAtMs = performance.now() + open.payload.deadline_ms;
+    this.deadline = new DispatchDeadline(open, endsAtMs, deps, () => this.#expire());
     stop.onStop(() => this.#lose());
-  }
-
-  /** Its deadline, made by the first call: once the time is over, or as a tool call of it comes. Most dispatches need a timer only. */
-  startDeadline(): DispatchDeadline {
-    clearTimeout(this.#timer);
-    this.#deadline ??= new DispatchDeadline(this.open, this.#endsAtMs, this.#deps, () => this.#expire());
-    if (!this.#isOpen) this.#deadline.stop();
-    return this.#deadline;
   }
 
   /** Continues where another node stopped. @param progress of that node. @throws z.ZodError when it does not fit */
@@ -91,8 +81,7 @@ export class SentDispatch {
   /** Sends the dispatch; once more with the same id, a higher attempt and the time that is left. */
   send(): void {
     const { payload } = this.open;
-    const leftMs = this.#deadline?.leftMs ?? this.#endsAtMs - performance.now();
-    const deadline_ms = Math.max(1, Math.round(leftMs));
+    const deadline_ms = Math.round(this.deadline.leftMs);
     const body = { ...payload, deadline_ms, attempt: payload.attempt + this.#sends };
     this.#sends += 1;
     const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent: this.traceparent });
@@ -107,7 +96,7 @@ export class SentDispatch {
   /** Its deadline counts on at the other node. */
   freeze(): void {
     this.isFrozen = true;
-    this.#stopDeadline();
+    this.deadline.stop();
   }
 
   /** What another node needs to continue it once it is frozen, as JSON. */
@@ -173,18 +162,13 @@ export class SentDispatch {
     this.#deps.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
   }
 
-  #stopDeadline(): void {
-    clearTimeout(this.#timer);
-    this.#deadline?.stop();
-  }
-
   /** The first result counts. */
   #end(result: TransportResult): void {
     // The other node counts on.
     if (this.#isOpen && result.state !== 'transferred' && this.#chunks)
       recordStream(this.#deps.spans, this.open, this.#chunks);
     this.#isOpen = false;
-    this.#stopDeadline();
+    this.deadline.stop();
     this.#resolve(result);
   }
 }

@@ -27,11 +27,8 @@ const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 
 /** How often each event has changed the state of a connection of this node. */
 export type TransitionCounts = Partial<Record<ConnectionEvent, number>>;
 
-/** Handles the frames of an agent. */
-export interface Protocol {
-  /** Called for each text message in order, one at a time. @returns what the next message has to wait for */
-  onText(connection: Connection, text: string): Promise<void> | undefined;
-}
+/** Called for each text message of an agent in order, one at a time. @returns what the next message has to wait for */
+type OnText = (connection: Connection, text: string) => Promise<void> | undefined;
 
 /** What a connection works with on its node. */
 export interface ConnectionDeps {
@@ -84,7 +81,7 @@ export class Connection implements ConnectionRef {
   #pingTimer: NodeJS.Timeout | undefined;
   readonly #deps: ConnectionDeps;
 
-  constructor(ws: WebSocket, wire: Duplex, agent: AuthenticatedAgent, deps: ConnectionDeps, protocol: Protocol) {
+  constructor(ws: WebSocket, wire: Duplex, agent: AuthenticatedAgent, deps: ConnectionDeps, onText: OnText) {
     this.tenant_id = agent.tenant_id;
     this.agent_type = agent.agent_type;
     this.instance_id = agent.instance_id;
@@ -92,7 +89,7 @@ export class Connection implements ConnectionRef {
     this.#deps = deps;
     const log = deps.log.child({ tenant_id: agent.tenant_id, instance_id: agent.instance_id });
     const handlers = {
-      onText: (text: string) => protocol.onText(this, text),
+      onText: (text: string) => onText(this, text),
       onReadingResumed: () => this.pongReceived(),
       onLost: (code: number) => {
         deps.tools.socketLost(this);

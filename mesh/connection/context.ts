@@ -11,17 +11,23 @@ import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 
-/** What the parts of a mesh node share. */
-export interface MeshContext {
+/** What a mesh node is given for its parts. */
+export interface NodeDeps {
   db: Db;
   log: Logger;
   dispatches: Pick<Dispatches, 'deadlineLeft'>;
   /** An agent may have got room: it gets what waits for it. Never throws. */
   fill(agent: AgentRef): void;
+  /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
+  /** Decide about what agents change of their registration as they connect. */
   policies: PolicyEngine;
-  meshId: string;
   clocks: Clocks;
+}
+
+/** What the parts of a mesh node share. */
+export interface MeshContext extends NodeDeps {
+  meshId: string;
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   /** This node's own address; undefined when it has none. */

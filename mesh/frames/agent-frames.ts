@@ -3,7 +3,7 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { refusal } from '../../tools/tool-result.js';
 import type { SentDispatch } from '../connected/connected-transport.js';
-import type { Connection, Protocol } from '../connection/connection.js';
+import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { answerHello } from '../connection/hello.js';
 import { answerReauth } from '../connection/reauth.js';
@@ -25,38 +25,17 @@ type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chun
 /** A chunk or a result whose content does not fit. */
 type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
 
-/**
- * Handles one text message of an agent.
- * @returns what the next message has to wait for; usually nothing
- */
-function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
-  const inbound = parseFrame(text);
-  connection.noteFrame();
-  if (inbound.kind === 'bad') {
-    refuse(context, connection, inbound);
-    return undefined;
-  }
-  if (connection.state === 'UPGRADED') {
-    if (inbound.kind === 'frame' && inbound.frame.type === 'hello')
-      return answerHello(context, connection, inbound.frame.payload);
-    const id = 'frame' in inbound ? inbound.frame.id : inbound.id;
-    refuse(context, connection, { id, reply_to: '', problem: 'The first frame must be hello.' });
-    return undefined;
-  }
-  if (inbound.kind === 'unknown') {
-    const { type, id, traceparent } = inbound;
-    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${type}.`, id, traceparent));
-    return undefined;
-  }
-  if (inbound.kind === 'unfit') return handleUnfit(context, connection, inbound.frame);
-  return handleFrame(context, connection, inbound.frame);
-}
-
 function handleFrame(context: MeshContext, connection: Connection, frame: AgentFrame): Promise<void> | undefined {
   if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
-  return isOfDispatch(frame)
-    ? handleDispatchFrame(context, connection, frame)
-    : handleConnectionFrame(context, connection, frame);
+  switch (frame.type) {
+    case 'dispatch_ack':
+    case 'dispatch_chunk':
+    case 'dispatch_result':
+    case 'error':
+      return handleDispatchFrame(context, connection, frame);
+    default:
+      return handleConnectionFrame(context, connection, frame);
+  }
 }
 
 /** Invalid content fails what the frame is about: its dispatch, the call that it answers, or the call that it makes. */
@@ -96,26 +75,6 @@ function failNamed(context: MeshContext, connection: Connection, reply_to: strin
 
 function handlerError(problem: string): ErrorPayload {
   return { code: 'HANDLER_ERROR', message: unfitAnswer(problem), retryable: false };
-}
-
-/** Of every frame type whether it is about a dispatch; the compiler finds one that is missing or wrong. */
-const OF_DISPATCH: { [Type in AgentFrame['type']]: Type extends DispatchFrame['type'] ? true : false } = {
-  dispatch_ack: true,
-  dispatch_chunk: true,
-  dispatch_result: true,
-  error: true,
-  hello: false,
-  ping: false,
-  pong: false,
-  heartbeat: false,
-  reauth: false,
-  close_request: false,
-  tool_call: false,
-  tool_result: false,
-};
-
-function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
-  return OF_DISPATCH[frame.type];
 }
 
 /**
@@ -228,7 +187,29 @@ function sessionsBeyond(
   return { current_sessions: reported > runner.countOf(agentKey) ? reported : 0 };
 }
 
-/** Handles the frames of the subprotocol `service.v1`. */
-export function agentProtocol(context: MeshContext): Protocol {
-  return { onText: (connection, text) => handleText(context, connection, text) };
+/**
+ * Handles one text message of an agent, in the subprotocol `service.v1`.
+ * @returns what the next message has to wait for; usually nothing
+ */
+export function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
+  const inbound = parseFrame(text);
+  connection.noteFrame();
+  if (inbound.kind === 'bad') {
+    refuse(context, connection, inbound);
+    return undefined;
+  }
+  if (connection.state === 'UPGRADED') {
+    if (inbound.kind === 'frame' && inbound.frame.type === 'hello')
+      return answerHello(context, connection, inbound.frame.payload);
+    const id = 'frame' in inbound ? inbound.frame.id : inbound.id;
+    refuse(context, connection, { id, reply_to: '', problem: 'The first frame must be hello.' });
+    return undefined;
+  }
+  if (inbound.kind === 'unknown') {
+    const { type, id, traceparent } = inbound;
+    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${type}.`, id, traceparent));
+    return undefined;
+  }
+  if (inbound.kind === 'unfit') return handleUnfit(context, connection, inbound.frame);
+  return handleFrame(context, connection, inbound.frame);
 }

@@ -32,8 +32,7 @@ export class CallParents {
     const ended = new AbortController();
     setMaxListeners(0, ended.signal); // each call adds a listener
     void dispatch.result.then(() => ended.abort());
-    const { traceparent, open } = dispatch;
-    const deadline = dispatch.startDeadline();
+    const { traceparent, open, deadline } = dispatch;
     const { tenant_id, message_id, dispatch_id, session_id, skill_id } = open;
     const parent = {
       chain: [],

@@ -1,4 +1,4 @@
-import type { ToolResult } from '../../contracts/api/tools.js';
+import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { type CallParent, type ToolRequest, type WhileWaiting, WITHDRAWN } from '../../tools/call-context.js';
@@ -13,7 +13,6 @@ import { AnswerQueue } from './answer-queue.js';
 import { CallParents } from './call-parents.js';
 import { DeferredResults, NODE_LOST, PENDING } from './deferred-results.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
-import { deliveryOf } from './tool-delivery.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;
@@ -190,11 +189,11 @@ export class AgentTools {
     return {
       frameId,
       begin: (): void => {
-        dispatch?.startDeadline().pause();
+        dispatch?.deadline.pause();
         this.#deferred.add(agentKey, frameId, withdrawn, parent?.ended);
       },
       waitsFor: (requestId: string): void => this.#deferred.waitsFor(agentKey, frameId, requestId),
-      end: (): void => dispatch?.startDeadline().resume(),
+      end: (): void => dispatch?.deadline.resume(),
     };
   }
 
@@ -222,7 +221,10 @@ export class AgentTools {
     };
     const late = setTimeout(stop, call.deadline_ms);
     signal.addEventListener('abort', stop, { once: true });
-    const frame = encodeFrame('tool_call', deliveryOf(call), { id: frameId, traceparent: call.traceparent });
+    const { call_id: dispatch_id, tool, arguments: given, session_id, deadline_ms, idempotency_key, caller } = call;
+    const about = { tool, arguments: given, dispatch_id, ...(session_id !== undefined && { session_id }) };
+    const delivery: ToolDelivery = { ...about, deadline_ms, idempotency_key, caller };
+    const frame = encodeFrame('tool_call', delivery, { id: frameId, traceparent: call.traceparent });
     if (!connection.socket.send(frame)) pendingCall.settle(unsent('TARGET_UNAVAILABLE', 'The agent is not connected.'));
     try {
       return await pendingCall.done;

@@ -29,7 +29,7 @@ export function rpcError(failure: RpcFailure): AgentResult {
 
 /**
  * The result for an error that a request to the agent threw; undefined for an error that is not the agent's. Routing knows
- * the reasons of `not_sent`: such an instance comes last for the message (db/functions/dispatches/release_dispatch.sql).
+ * the reasons of `not_sent`: a message of its session waits for its type from then on (`queue_for`, db/functions/routing/queues.sql).
  */
 export function resultOfError(error: unknown): AgentResult | undefined {
   if (error instanceof HttpRefusal) return fromRefusal(error);

@@ -1,21 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AgentRef } from '../../agents/agent-row.js';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { tooManyCalls } from '../../db/errors.js';
-import type { Db } from '../../db/pool.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
-import type { PolicyEngine } from '../../policy/policy-engine.js';
-import type { Clocks } from '../../runtime/clocks.js';
 import type { Config } from '../../runtime/config.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
-import type { Logger } from '../../runtime/logger.js';
 import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { authorizeAgent } from '../connection/authorize.js';
-import type { Connection } from '../connection/connection.js';
-import type { MeshContext } from '../connection/context.js';
+import type { MeshContext, NodeDeps } from '../connection/context.js';
 import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { AgentTools } from '../frames/tool-frames.js';
@@ -23,22 +15,13 @@ import type { Certificate } from './certificate-reload.js';
 import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */
-export interface MeshServerOptions {
+export interface MeshServerOptions extends NodeDeps {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS' | 'CORS_ORIGINS'>;
-  db: Db;
-  log: Logger;
   /** What agents send is published there. */
   bus: Pick<ChunkBus, 'publish'>;
   /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
   changes: Pick<ChunkBus, 'subscribe'>;
-  dispatches: Pick<Dispatches, 'deadlineLeft'>;
-  /** An agent may have got room: it gets what waits for it. Never throws. */
-  fill(agent: AgentRef): void;
   spans: SpanRecorder;
-  /** Decide about what agents change of their registration as they connect. */
-  policies: PolicyEngine;
-  /** Runs the dispatches; its `meshId` names this node. */
-  runner: DispatchRunner;
   authenticator: Authenticator;
   /** Undefined behind a proxy that ends TLS. With `read` it is looked whether the files were replaced. */
   tls: (Certificate & { read?: () => Promise<Certificate> }) | undefined;
@@ -46,7 +29,6 @@ export interface MeshServerOptions {
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
   /** The tool calls of this process; its link has the same mesh id. */
   tools: ToolCalls;
-  clocks: Clocks;
   /** This node's own address (`https://…`), which no load balancer stands before; undefined when it has none. */
   nodeUrl?: () => string | undefined;
 }
@@ -60,17 +42,14 @@ const [REGISTRATIONS_AT_ONCE, OF_TENANT_AT_ONCE] = [8, 4];
 const REGISTRATIONS_WAITING_MAX = 10_000;
 
 /** How a mesh node ends. */
-export interface Shutdown {
-  drainLeftMs(): number | null;
+export interface Shutdown extends Pick<MeshContext, 'drainLeftMs' | 'suspended'> {
   /** Called when no tool call of an agent runs here any more. */
   onIdle(): void;
-  /** Called when an agent has lost its socket. */
-  suspended(connection: Connection): void;
 }
 
 /** Creates the parts of a mesh node. */
 export function buildContext(options: MeshServerOptions, shutdown: Shutdown): MeshContext {
-  const { db, log, dispatches, runner, config, tools, authenticator, policies } = options;
+  const { db, log, dispatches, fill, runner, policies, clocks, config, tools, authenticator } = options;
   const deps = { authenticator, findInstance: instanceLookup(db) };
   const registry = new Registry();
   const sent = new SentDispatches();
@@ -85,21 +64,15 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     shutdown.onIdle();
   });
   return {
-    db,
-    log,
-    dispatches,
-    fill: options.fill,
-    runner,
-    policies,
+    ...{ db, log, dispatches, fill, runner, policies, clocks },
     meshId: runner.meshId,
-    clocks: options.clocks,
     resumeWindowMs: config.RESUME_WINDOW_MS,
     nodeUrl: () => options.nodeUrl?.(),
     registry,
     sent,
     transitions: {},
     tools: new AgentTools({ registry, sent, calls: tools }),
-    statuses: new StatusWriter(db, log, options.fill),
+    statuses: new StatusWriter(db, log, fill),
     register: (tenantId, work) => registrations.run(tenantId, work),
     authorize: (token, instanceId) => authorizeAgent(token, instanceId, deps),
     drainLeftMs: shutdown.drainLeftMs,

@@ -16,7 +16,7 @@ import { Connection, type TransitionCounts } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
 import { LAST_WRITES_MS, stopMarginMs } from '../connection/stop-margin.js';
-import { agentProtocol } from '../frames/agent-frames.js';
+import { handleText } from '../frames/agent-frames.js';
 import { DispatchTransfer, markDraining } from '../nodes/dispatch-transfer.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
@@ -40,34 +40,11 @@ export interface MeshStats {
   handshakes: { accepted: number; refused: number };
 }
 
-/** A mesh node: the port that agents connect to, and the transport that reaches them. */
-export interface MeshServer {
-  /** Registers the node and listens. */
-  listen(): Promise<{ port: number }>;
-  /**
-   * Takes no new agents and sends `close_request` to all. Where another node lives, the port closes, and dispatches of agents without a socket are
-   * offered to it at once; alone, the port stays open to agents that come back to their work. Dispatches that are in flight after `graceMs` are
-   * offered to another node; without one they fail with AGENT_DISCONNECTED. Resolves when nothing is in flight, with the port closed.
-   */
-  drain(graceMs: number): Promise<void>;
-  /** Drains without grace, closes the port and removes the node. */
-  close(): Promise<void>;
+/** A mesh node: the port that agents connect to, and the transport that reaches them. It starts with `listen`. */
+export class MeshServer {
   /** Carries dispatches to the agents that are connected here. */
   readonly transport: Transport;
-  /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
-  closeDeregistered(agent: DeregisteredAgent): void;
-  stats(): MeshStats;
   /** When the certificate in use ends, in milliseconds since 1970; null behind a proxy that ends TLS. */
-  readonly certificateEndsAtMs: number | null;
-}
-
-/** Creates a mesh node, which starts with `listen`. */
-export function createMeshServer(options: MeshServerOptions): MeshServer {
-  return new Mesh(options);
-}
-
-class Mesh implements MeshServer {
-  readonly transport: Transport;
   certificateEndsAtMs: number | null;
   readonly #options: MeshServerOptions;
   readonly #context: MeshContext;
@@ -135,6 +112,7 @@ class Mesh implements MeshServer {
     return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
 
+  /** Registers the node and listens. */
   async listen(): Promise<{ port: number }> {
     const { config, log, runner } = this.#options;
     await this.#node.start();
@@ -147,6 +125,11 @@ class Mesh implements MeshServer {
     return { port };
   }
 
+  /**
+   * Takes no new agents and sends `close_request` to all. Where another node lives, the port closes, and dispatches of agents without a socket are
+   * offered to it at once; alone, the port stays open to agents that come back to their work. Dispatches that are in flight after `graceMs` are
+   * offered to another node; without one they fail with AGENT_DISCONNECTED. Resolves when nothing is in flight, with the port closed.
+   */
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
     const { registry, runner, statuses, db, log, clocks } = this.#context;
@@ -188,6 +171,7 @@ class Mesh implements MeshServer {
       connection.transition(connection.state === 'SUSPENDED' ? 'window_over' : 'grace_over');
   }
 
+  /** Drains without grace, closes the port and removes the node. */
   async close(): Promise<void> {
     await this.drain(0);
     await this.#reconcile.stop();
@@ -198,6 +182,7 @@ class Mesh implements MeshServer {
     await this.#node.stop();
   }
 
+  /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
   closeDeregistered(agent: DeregisteredAgent): void {
     const connection = this.#context.registry.get(agentKeyOf(agent));
     if (connection && connection.epoch <= agent.epoch) connection.deregistered();
@@ -232,7 +217,9 @@ class Mesh implements MeshServer {
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
         this.#handshakes.accepted += 1;
-        new Connection(ws, socket, agent, this.#context, agentProtocol(this.#context));
+        new Connection(ws, socket, agent, this.#context, (connection, text) =>
+          handleText(this.#context, connection, text),
+        );
       });
     } catch (error) {
       this.#handshakes.refused += 1;

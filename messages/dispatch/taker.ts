@@ -161,7 +161,8 @@ export class Taker implements Taking {
 
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
-    void this.#inBackground(this.#joinFill(agent), { ...agent });
+    const { tenant_id, instance_id } = agent;
+    void this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
   }
 
   /** Messages wait in a queue: agents of this node that have room get them. Never throws. */

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import type { AgentRef } from '../../agents/agent-row.js';
+import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
-import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { UncertainDispatch } from './lost-dispatches.js';
-import { Reconciliation } from './reconciliation.js';
 import { Reservations, RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
 import { DispatchSender } from './send-dispatch.js';
@@ -13,6 +13,8 @@ import type { Transport } from './transport.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
+/** Dispatches compared with the record in one statement. */
+const RECONCILED_AT_ONCE = 1_000;
 
 type DeploymentMode = OpenDispatch['deployment_mode'];
 
@@ -33,7 +35,8 @@ export class DispatchRunner {
   readonly #saturation: Saturation;
   readonly #reservations = new Reservations();
   readonly #sender: DispatchSender;
-  readonly #reconciliation: Reconciliation;
+  /** Compares what runs here with the record. */
+  readonly #reconciliation: Loop;
   readonly #closing = new AbortController();
   #transports: Partial<Record<DeploymentMode, Transport>> = {};
   #draining = false;
@@ -55,7 +58,8 @@ export class DispatchRunner {
     this.#sender = sender;
     this.output = sender.output;
     this.counts = sender.counts;
-    this.#reconciliation = new Reconciliation({ dispatches, running, lost: sender.lost, intervalMs: reconcileMs, log });
+    const work = () => this.#reconcile(dispatches);
+    this.#reconciliation = new Loop({ name: 'dispatch reconciliation', intervalMs: reconcileMs, work, log });
   }
 
   /** Starts the comparison with the record. A dispatch needs the transport of its mode. */
@@ -164,11 +168,10 @@ export class DispatchRunner {
     await running.transport.cancelSent?.(ref.dispatch_id);
   }
 
-  /** Resolves when no dispatch of the agent is about to be sent or being recorded. Those that wait for the agent are not waited for. */
+  /** Resolves when no dispatch of a connected agent is being recorded. Those that wait for the agent are not waited for. */
   async writesSettled(agentKey: string): Promise<void> {
     const running = this.#running.ofAgent(agentKey);
-    await Promise.all(running.map((dispatch) => dispatch.started()));
-    await Promise.allSettled(running.filter(({ phase }) => phase !== 'sending').map(({ done }) => done));
+    await Promise.allSettled(running.filter(({ phase }) => phase === 'recording').map(({ done }) => done));
   }
 
   /** The agent resumed: its dispatches go on under the new epoch. */
@@ -228,6 +231,20 @@ export class DispatchRunner {
     await Promise.all(running.map(({ ref, transport }) => transport.cancelSent?.(ref.dispatch_id)));
     await this.#reconciliation.stop();
     await this.#saturation.stop();
+  }
+
+  /**
+   * Stops dispatches that ended elsewhere: an agent must not keep working because its cancel was lost. Ends those that the record may name as this
+   * node's and that do not run.
+   */
+  async #reconcile(dispatches: Pick<Dispatches, 'closedAmong'>): Promise<void> {
+    const sending = this.#running.all().filter(({ phase }) => phase === 'sending');
+    for (let start = 0; start < sending.length; start += RECONCILED_AT_ONCE) {
+      const refs = sending.slice(start, start + RECONCILED_AT_ONCE).map(({ ref }) => ref);
+      for (const { dispatch_id, state } of await dispatches.closedAmong(refs))
+        this.#running.get(dispatch_id)?.close(state, '');
+    }
+    await this.#sender.lost.mend();
   }
 
   #add(open: OpenDispatch, transport: Transport): RunningDispatch {

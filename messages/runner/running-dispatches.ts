@@ -22,8 +22,6 @@ export class RunningDispatch implements DispatchStop {
   #phase: Phase = 'starting';
   #stopped: StopReason | undefined;
   #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
-  #started: Promise<void> | undefined;
-  #resolveStarted: () => void = () => undefined;
   #onStop: (() => void) | undefined;
 
   constructor(open: DispatchRef & AgentRef & Pick<OpenDispatch, 'epoch'>, transport: Transport) {
@@ -55,20 +53,6 @@ export class RunningDispatch implements DispatchStop {
 
   enter(phase: 'sending' | 'recording'): void {
     this.#phase = phase;
-    this.#resolveStarted();
-  }
-
-  /** Resolves when it is being sent or has ended. */
-  async started(): Promise<void> {
-    if (this.#phase !== 'starting') return;
-    this.#started ??= new Promise((resolve) => {
-      this.#resolveStarted = resolve;
-      this.done.then(
-        () => resolve(),
-        () => resolve(),
-      );
-    });
-    await this.#started;
   }
 
   /** It is closed on the record, or `denied`: a guard withholds its output. Its agent is told, and it stops. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AgentRef } from '../../agents/agent-row.js';
 import { HostedTransport } from '../../mesh/hosted/hosted-transport.js';
-import { createMeshServer } from '../../mesh/server/server.js';
+import { MeshServer } from '../../mesh/server/server.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import { createResultProposals } from '../../plans/result-proposals.js';
 import type { Infrastructure } from '../infrastructure.js';
@@ -42,7 +42,7 @@ export async function startMesh(options: {
   const fill = (agent: AgentRef) => core.nodes.fill(agent, meshId);
   const shared = { fill, db, log, bus: runner.output, changes: bus, dispatches, spans };
   let ownUrl: string | undefined;
-  const server = createMeshServer({
+  const server = new MeshServer({
     ...{ ...shared, config, clocks, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
     nodeUrl: () => ownUrl,
   });

@@ -11,7 +11,7 @@ import { POLICY_OPERATIONS } from '../../contracts/api/policies/policies.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MeshServerOptions } from '../../mesh/server/build-context.js';
-import { createMeshServer, type MeshServer } from '../../mesh/server/server.js';
+import { MeshServer } from '../../mesh/server/server.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
@@ -107,7 +107,7 @@ export class MeshFixture {
     const shared = { dispatches, db, log };
     const { reconcileMs } = clocks;
     const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, reconcileMs });
-    const server = createMeshServer({
+    const server = new MeshServer({
       ...shared,
       fill: () => undefined,
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),

@@ -54,9 +54,13 @@ BEGIN
     CONTINUE WHEN NOT is_reached(wish, a.deployment_mode, a.mesh_id)
       OR has_queued(wish.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(wish.tenant_id, a.instance_id, a.agent_type) OR load_for(wish, a.instance_id) > 0;
-    IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks)
-      OR (lock_room_at_once(wish.tenant_id, a.instance_id) AND load_for(wish, a.instance_id) = 0) THEN
+    IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
       RETURN chosen_row(wish, a);
+    ELSIF lock_room_at_once(wish.tenant_id, a.instance_id) THEN
+      -- Looked at again, in a statement of its own, as in claim_room.
+      IF load_for(wish, a.instance_id) = 0 THEN
+        RETURN chosen_row(wish, a);
+      END IF;
     END IF;
   END LOOP;
   RETURN NULL;
@@ -75,13 +79,9 @@ BEGIN
       RETURN NULL;
     ELSIF only_instance IS NULL AND is_held_back(wish.tenant_id, agent.instance_id, agent.agent_type) THEN
       CONTINUE; -- those behind it fail too, or are full
-    ELSIF is_unbounded(agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
-      RETURN chosen_row(wish, agent);
-    ELSIF may_have_room(wish, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
+    ELSIF claim_room(wish, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
       agent.max_concurrent_tasks) THEN
-      -- One lock only: who waits for a second room while it holds a first could wait for ever.
-      RETURN CASE WHEN reserve_room(wish, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks)
-        THEN chosen_row(wish, agent) END;
+      RETURN chosen_row(wish, agent);
     END IF;
   END LOOP;
   RETURN NULL;

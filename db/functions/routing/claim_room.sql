@@ -53,7 +53,7 @@ BEGIN
     + unwritten_on(of_instance, wish.unwritten_ids) >= most_tasks;
 END $$;
 
--- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this
+-- Whether an agent with a bound, or that is busy, may have room for a message. A new message goes behind those that wait for this
 -- agent. `most_sessions`, `most_tasks`: as in is_unbounded. Each message counts, even if its session takes no further
 -- room.
 CREATE FUNCTION may_have_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
@@ -71,29 +71,22 @@ BEGIN
     AND NOT has_queued(wish.tenant_id, of_instance, of_type);
 END $$;
 
--- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent
--- holds it, so that two at once cannot pass the bound. It waits for nobody: false while another transaction holds the
--- lock.
-CREATE FUNCTION reserve_room(wish routing, of_instance text, most_sessions integer, most_tasks integer)
-  RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-  IF (NOT is_unbounded(most_sessions, most_tasks) AND NOT lock_room_at_once(wish.tenant_id, of_instance))
-    OR (most_tasks > 0 AND tasks_are_full(wish, of_instance, most_tasks)) THEN
-    RETURN false;
-  END IF;
-  RETURN (wish.session_id IS NOT NULL
-      AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance))
-    OR most_sessions = 0 OR load_for(wish, of_instance) < most_sessions;
-END $$;
-
--- Reserves room on an agent until the transaction ends. Gives whether there is room.
+-- Reserves room on an agent until the transaction ends. Gives whether there is room. Whoever binds a session to an
+-- agent with a bound holds the lock of its room, so that two at once cannot pass the bound. It waits for nobody: false
+-- while another transaction holds the lock. With the lock it is looked again, in a statement of its own, which sees
+-- what was committed before the lock.
 CREATE FUNCTION claim_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
   most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN (is_unbounded(most_sessions, most_tasks) AND status <> 'busy')
-    OR (may_have_room(wish, of_instance, of_type, status, most_sessions, most_tasks)
-      AND reserve_room(wish, of_instance, most_sessions, most_tasks));
+  IF is_unbounded(most_sessions, most_tasks) THEN
+    RETURN status <> 'busy' OR may_have_room(wish, of_instance, of_type, status, 0, 0);
+  ELSIF NOT may_have_room(wish, of_instance, of_type, status, most_sessions, most_tasks) THEN
+    RETURN false;
+  ELSIF NOT lock_room_at_once(wish.tenant_id, of_instance) THEN
+    RETURN false;
+  END IF;
+  RETURN may_have_room(wish, of_instance, of_type, status, most_sessions, most_tasks);
 END $$;
 
 -- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two

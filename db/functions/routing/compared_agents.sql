@@ -36,12 +36,10 @@ $$;
 -- What an agent is compared by. Sessions are counted as far as it matters: to its bound, or to a hundred, and once
 -- (OFFSET 0). `since`: in older partitions of dispatches nothing is looked for: who was idle for longer counts as idle.
 CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
-  RETURNS TABLE (is_full boolean, is_unreachable boolean, load integer, last_dispatch_at timestamptz)
-    LANGUAGE sql STABLE AS $$
-  SELECT (most_sessions > 0 AND l.load >= most_sessions AND (wish.session_id IS NULL
-             OR NOT session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance)))
+  RETURNS TABLE (is_full boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT (most_sessions > 0 AND l.load >= most_sessions)
            OR (most_tasks > 0 AND wish.unwritten_ids IS NOT NULL AND tasks_are_full(wish, of_instance, most_tasks)),
-         coalesce(of_instance = ANY (wish.unreachable_ids), false), l.load,
+         l.load,
          (SELECT d.created_at FROM dispatches d
          WHERE d.tenant_id = wish.tenant_id AND d.instance_id = of_instance AND d.dispatch_id >= since
            ORDER BY d.created_at DESC LIMIT 1)
@@ -50,8 +48,8 @@ CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks int
           OFFSET 0) l
 $$;
 
--- Agents that could take what is wanted, the best first: those with room before full ones, those that were unreachable
--- for the message or fail beside others last, then the least loaded, ties to the longest idle. `at_most`: so many,
+-- Agents that could take what is wanted, the best first: those with room before full ones, those that fail beside
+-- others last, then the least loaded, ties to the longest idle. Of a message without a session. `at_most`: so many,
 -- chosen by chance; NULL: all. A busy one is not among them.
 CREATE FUNCTION compared_agents(wish routing, only_instance text, only_type text, at_most integer)
   RETURNS TABLE (agent agents, is_full boolean, last_dispatch_at timestamptz) LANGUAGE plpgsql
@@ -72,13 +70,13 @@ BEGIN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
       FROM sampled_with_skill(wish.tenant_id, skills_of, wish.want_skill_id, place, at_most) a
      CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
-     ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
+     ORDER BY s.is_full, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   ELSE
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
       FROM sampled_agents(wish.tenant_id, only_type, place, at_most) a
      CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
-     ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
+     ORDER BY s.is_full, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   END IF;
 END $$;

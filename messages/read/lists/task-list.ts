@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import type { Task } from '../../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../../contracts/a2a/a2a-1-requests.js';
 import { isTerminal } from '../../../contracts/api/messages.js';
 import type { Reader } from '../../../contracts/permissions.js';
+import { createCursors } from '../../../db/pages/cursors.js';
 import { countRows, inKeyOrder, type KeyList } from '../../../db/pages/page.js';
 import type { Db, Tx } from '../../../db/pool.js';
 import { messageIdsOf } from '../../../db/session-ids.js';
@@ -11,7 +13,6 @@ import type { Secrets } from '../../../runtime/secrets.js';
 import { findOwnMessage } from '../read.js';
 import { taskOf } from '../task.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
-import { createPageTokens } from './task-page-token.js';
 import {
   CHANGED_US,
   FILTER,
@@ -23,6 +24,14 @@ import {
   type TaskPosition,
   walkTasks,
 } from './task-walk.js';
+
+const Id = z.string().max(200);
+const Position: z.ZodType<TaskPosition> = z.object({
+  after: z.object({ changedUs: z.int().min(0), id: Id }).nullable(),
+  fromId: Id.nullable(),
+});
+const notOfList = () =>
+  new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page of this list');
 
 /** A page of tasks, the newest status first. `nextPageToken` is empty on the last one; `totalSize` counts all pages. */
 export interface TaskPage {
@@ -121,7 +130,8 @@ export async function listTasks(
     includeArtifacts,
   } = query;
   const wanted = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
-  const tokens = createPageTokens(secrets, listValues(wanted));
+  const list = listValues(wanted);
+  const tokens = createCursors(secrets, { purpose: 'task-page-token', list, schema: Position, refusal: notOfList });
   const position = tokens.read(query.pageToken) ?? { after: null, fromId: null };
   const filter: TaskFilter = { ...wanted, ids: await idsOf(db, wanted) };
   const few = fewOf(filter);
