@@ -94,7 +94,7 @@ async function cpuOf(meter, work) {
 
 /**
  * Measures a row.
- * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, hosted: boolean, meter: CpuMeter, ms: number }} context
+ * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, hosted: boolean, meter: CpuMeter, ms: number, warmUpMs: number }} context
  * @param {string} name of `BUSY_ROWS`
  * @returns what the agents could do and did, and the CPU milliseconds of a message by process
  */
@@ -103,6 +103,7 @@ export async function measureBusy(context, name) {
   const end = await row.beside?.(context);
   const { agents, callers, meter } = await row.start(context, name, row);
   const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
+  await callers.ask('closedLoop', { ...load, ms: context.warmUpMs });
   const { result, cpu } = await cpuOf(meter, () => callers.ask('closedLoop', load));
   const possible = (row.count * 1_000) / (await agents.ask('handlingMs'));
   await callers.stop();
