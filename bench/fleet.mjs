@@ -2,14 +2,15 @@
  * A busy fleet: what agents get done that take one message at a time, beside what they could do and beside graphile-worker in the same run, and how
  * the fleet comes through an agent that leaves and one that is broken (docs/performance.md).
  *
- *     npm run bench:fleet -- [--rows NAME,NAME] [--seconds 15] [--warm-up 40] [--connected]
+ *     npm run bench:fleet -- [--rows NAME,NAME] [--seconds 15] [--warm-up 40] [--connected] [--elsewhere]
  *
- * Agents are hosted unless `--connected` is given. Each row runs for the seconds of the warm-up before it is measured: a process in service has
+ * Agents are hosted unless `--connected` is given; with `--elsewhere` they are connected to another node than the one that the callers use. Each row runs for the seconds of the warm-up before it is measured: a process in service has
  * compiled its code, which takes some thousand messages; in its first ten seconds it does three quarters as much.
  */
 import { parseArgs } from 'node:util';
 import { away, broken } from './fleet/incidents.mjs';
 import { BUSY_ROWS, measureBusy } from './fleet/rows.mjs';
+import { Cluster } from './harness/cluster/cluster.mjs';
 import { CpuMeter } from './harness/cpu.mjs';
 import { Harness, serverPids } from './harness/harness.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
@@ -25,6 +26,7 @@ const { values: given } = parseArgs({
     seconds: { type: 'string', default: '15' },
     'warm-up': { type: 'string', default: '40' },
     connected: { type: 'boolean', default: false },
+    elsewhere: { type: 'boolean', default: false },
   },
 });
 const print = (text) => process.stdout.write(`${text}\n`);
@@ -47,15 +49,28 @@ function cellsOf(name, { possible, perSecond, p50Ms, p99Ms, cpu, problems }) {
   return [`\`${name}\``, ...figures, cpu.length === 0 ? '' : total, byProcess, problems.length];
 }
 
+/** @returns the platform of the callers, where agents join it, and the processes that are measured */
+async function startPlatform(harness) {
+  if (!given.elsewhere) {
+    const platform = await harness.platform('fleet', {});
+    return { platform, agentsAt: platform.dev.base_url, pids: { platform: platform.pid, ...serverPids(platform) } };
+  }
+  const { nodes } = await Cluster.start(harness, 2);
+  const [{ platform }, other] = nodes;
+  const pids = { platform: platform.pid, other: other.platform.pid, ...serverPids(platform) };
+  return { platform, agentsAt: other.url, pids };
+}
+
 async function bench(harness) {
   const machine = machineLine();
   const names = chosenRows();
   progress('starting a platform');
-  const platform = await harness.platform('fleet', {});
-  const meter = new CpuMeter({ platform: platform.pid, ...serverPids(platform) });
+  const { platform, agentsAt, pids } = await startPlatform(harness);
+  const meter = new CpuMeter(pids);
   await meter.measureIdle(IDLE_MS);
   const [ms, warmUpMs] = [given.seconds, given['warm-up']].map((seconds) => Number(seconds) * 1_000);
-  const context = { harness, platform, meter, hosted: !given.connected, ms, warmUpMs };
+  const hosted = !given.connected && !given.elsewhere;
+  const context = { harness, platform, agentsAt, meter, hosted, ms, warmUpMs };
   const table = [];
   const reports = [];
   for (const name of names) {
@@ -68,7 +83,7 @@ async function bench(harness) {
       if (result.problems.length > 0) progress(`${name}, a failure: ${result.problems[0]}`);
     }
   }
-  const agents = given.connected ? 'connected agents' : 'hosted agents';
+  const agents = hosted ? 'hosted agents' : `connected agents${given.elsewhere ? ' at another node' : ''}`;
   print(
     [`${machine}, ${agents}`, ...(table.length > 0 ? [markdownTable(COLUMNS, table)] : []), ...reports].join('\n\n'),
   );

@@ -27,8 +27,8 @@ export const BUSY_ROWS = {
 };
 
 /** Starts agents of the type `type`, as `agents.mjs` takes them. @returns their process */
-export function startAgents({ harness, platform, hosted }, options) {
-  const access = { url: platform.dev.base_url, token: platform.token, ca: platform.ca };
+export function startAgents({ harness, platform, agentsAt, hosted }, options) {
+  const access = { url: agentsAt, token: platform.token, ca: platform.ca };
   return harness.child('fleet/agents.mjs', { access, hosted, ...options });
 }
 
@@ -94,7 +94,7 @@ async function cpuOf(meter, work) {
 
 /**
  * Measures a row.
- * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, hosted: boolean, meter: CpuMeter, ms: number, warmUpMs: number }} context
+ * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, agentsAt: string, hosted: boolean, meter: CpuMeter, ms: number, warmUpMs: number }} context
  * @param {string} name of `BUSY_ROWS`
  * @returns what the agents could do and did, and the CPU milliseconds of a message by process
  */

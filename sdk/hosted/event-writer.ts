@@ -7,11 +7,10 @@ export class EventWriter {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
 
-  /** Sends the response headers. */
+  /** The headers go out with the first event. */
   constructor(response: ServerResponse) {
     this.#response = response;
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-    response.flushHeaders();
     this.#keepAlive = setInterval(() => {
       if (!response.writableNeedDrain) response.write(': keep-alive\n\n');
     }, KEEP_ALIVE_MS);
