@@ -12,6 +12,7 @@ const GATE = 'SELECT pg_advisory_xact_lock(1)';
 /** The first that wants the room of an agent gets it only once the gate is open: what it has seen before is old by then. */
 const LATE_LOCK = `
   CREATE SEQUENCE wanted;
+  GRANT USAGE ON SEQUENCE wanted TO PUBLIC;
   CREATE OR REPLACE FUNCTION lock_room_at_once(of_tenant text, of_instance text) RETURNS boolean LANGUAGE plpgsql AS $$
   BEGIN
     IF nextval('wanted') = 1 THEN
@@ -45,7 +46,7 @@ test.each([
   const gate = await RowLock.on(database.url, GATE, []);
   const claimed = database.value<boolean>(`SELECT ${claims}`, [fixture.tenantId]);
   await until(async () => (await gate.waiters()) === 1, { what: 'the one that wants the room' });
-  expect(await fixture.send({ agent_type: 'worker' })).toMatchObject({ verdict: 'dispatched', to: 'a' });
-  await gate.release();
+  const sent = await fixture.send({ agent_type: 'worker' }).finally(() => gate.release());
+  expect(sent).toMatchObject({ verdict: 'dispatched', to: 'a' });
   expect(await claimed).toBe(false);
 });
