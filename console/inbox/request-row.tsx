@@ -44,6 +44,7 @@ export function RequestRow(props: {
   const { request, decision, isCurrent, isChecked, check } = props;
   const { request_id, agent_type, preview, input_request: asked } = request;
   const about = asked.arguments ? argumentsText(asked.arguments) : (asked.tool ?? preview);
+  const who = `${agent_type ?? 'a plan'} for ${senderOf(request)}`;
   const isOver = decision !== undefined || request.state !== 'open';
   return (
     <div className={`row${isCurrent ? ' current' : ''}${isOver ? ' over' : ''}`}>
@@ -59,13 +60,11 @@ export function RequestRow(props: {
           </span>
         </span>
         <span className="line quiet">
-          <span className="cut">
-            {agent_type ?? 'a plan'} for {senderOf(request)}
-            {about && ` · ${about}`}
-          </span>
+          <span className="cut">{about || who}</span>
         </span>
         <span className="line small quiet">
           <Standing request={request} decision={decision} />
+          {about && <span className="cut">· {who}</span>}
         </span>
       </Link>
     </div>
