@@ -53,9 +53,9 @@ BEGIN
     + unwritten_on(of_instance, wish.unwritten_ids) >= most_tasks;
 END $$;
 
--- Whether an agent with a bound, or that is busy, may have room for a message. A new message goes behind those that wait for this
--- agent. `most_sessions`, `most_tasks`: as in is_unbounded. Each message counts, even if its session takes no further
--- room.
+-- Whether an agent with a bound, or that is busy, may have room for a message. A new message goes behind those that
+-- wait for this agent. `most_sessions`, `most_tasks`: as in is_unbounded. Each message counts, even if its session
+-- takes no further room.
 CREATE FUNCTION may_have_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
   most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
