@@ -298,7 +298,9 @@ CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   target record := queue_target(of_queue);
-  a agents;
+  wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''),
+    unwritten_ids => '{}');
+  compared record;
   found integer := 0;
   noted integer;
 BEGIN
@@ -309,43 +311,21 @@ BEGIN
   END IF;
   FOR sample IN 1 .. 32 LOOP
     noted := 0;
-    FOR a IN SELECT x.* FROM sampled_for(of_tenant, target.agent_type, target.skill_id, random(), 16) x LOOP
-      IF coalesce(least(room_left(a), tasks_left(a)) > 0, true) THEN
-        instance_id := a.instance_id;
-        mesh_id := a.mesh_id;
+    FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), 16) LOOP
+      IF NOT compared.is_full THEN
+        instance_id := (compared.agent).instance_id;
+        mesh_id := (compared.agent).mesh_id;
         RETURN NEXT;
         found := found + 1;
         EXIT WHEN found = 4;
-      ELSIF NOT dispatched_to_since(of_tenant, a.instance_id, now() - interval '1 s') THEN
-        PERFORM set_full_at(of_tenant, a.instance_id, now());
+      ELSIF coalesce(compared.last_dispatch_at < now() - interval '1 s', true) THEN
+        PERFORM set_full_at(of_tenant, (compared.agent).instance_id, now());
         noted := noted + 1;
       END IF;
     END LOOP;
     -- whose note is five seconds old
     EXIT WHEN found > 0 OR sample >= 6 AND noted < 8 AND NOT recheck_full(of_tenant, 256);
   END LOOP;
-END $$;
-
--- Agents of a type, or with a skill if that is not '', from a place on in their order.
-CREATE FUNCTION sampled_for(of_tenant text, of_type text, skill text, place double precision, at_most integer)
-  RETURNS SETOF agents LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  IF skill <> '' THEN
-    RETURN QUERY SELECT * FROM sampled_with_skill(of_tenant, of_type, skill, place, at_most);
-  ELSE
-    RETURN QUERY SELECT * FROM sampled_agents(of_tenant, of_type, place, at_most);
-  END IF;
-END $$;
-
--- Whether an agent has got a dispatch since a moment of this month or the one before.
-CREATE FUNCTION dispatched_to_since(of_tenant text, of_instance text, moment timestamptz)
-  RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
-BEGIN
-  RETURN coalesce((SELECT d.created_at >= moment FROM dispatches d
-    WHERE d.tenant_id = of_tenant AND d.instance_id = of_instance AND d.dispatch_id >= since
-      ORDER BY d.created_at DESC LIMIT 1), false);
 END $$;
 
 -- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a
