@@ -4,8 +4,9 @@
  *
  *     npm run bench:fleet -- [--rows NAME,NAME] [--seconds 15] [--warm-up 40] [--connected] [--elsewhere]
  *
- * Agents are hosted unless `--connected` is given; with `--elsewhere` they are connected to another node than the one that the callers use. Each row runs for the seconds of the warm-up before it is measured: a process in service has
- * compiled its code, which takes some thousand messages; in its first ten seconds it does three quarters as much.
+ * Agents are hosted unless `--connected` is given. With `--elsewhere` they are connected to another node than the callers', through the proxy of
+ * the campaign: compare the CPU. Each busy row runs for the seconds of the warm-up before it is measured: a process in service has compiled its
+ * code, which takes some thousand messages; in its first ten seconds it does three quarters as much.
  */
 import { parseArgs } from 'node:util';
 import { away, broken } from './fleet/incidents.mjs';
@@ -56,7 +57,8 @@ async function startPlatform(harness) {
     return { platform, agentsAt: platform.dev.base_url, pids: { platform: platform.pid, ...serverPids(platform) } };
   }
   const { nodes } = await Cluster.start(harness, 2);
-  const [{ platform }, other] = nodes;
+  const [{ platform, direct }, other] = nodes;
+  platform.dev.base_url = direct.api;
   const pids = { platform: platform.pid, other: other.platform.pid, ...serverPids(platform) };
   return { platform, agentsAt: other.url, pids };
 }

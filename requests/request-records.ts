@@ -148,23 +148,26 @@ export async function decisionsOf(
   return new Map(decided);
 }
 
-/** Characters of a preview. */
-const PREVIEW_CHARS = 200;
-/** Stored content that is read for a preview: unpacking more for each request of a page would take too long. */
-const PREVIEWED_BYTES = 64 * 1_024;
+/** Characters of a message's text, or of a plan's description, that a record has. */
+const ABOUT_CHARS = 200;
+/** Stored content that is read for them: unpacking more for each request of a page would take too long. */
+const ABOUT_BYTES = 64 * 1_024;
 
-const PREVIEWS = `
-  SELECT q.request_id, left(coalesce(p.description, (
-           SELECT string_agg(said #>> '{}', E'\\n') FROM jsonb_path_query(m.parts, '$[*].text') said), ''), ${PREVIEW_CHARS}) AS preview
-    FROM input_requests q
-    LEFT JOIN messages m ON m.tenant_id = $1 AND m.message_id = q.message_id AND pg_column_size(m.parts) <= ${PREVIEWED_BYTES}
-    LEFT JOIN plans p ON p.tenant_id = $1 AND p.plan_id = q.plan_id
-   WHERE q.tenant_id = $1 AND q.request_id = ANY ($2)`;
+const ABOUT = `
+  SELECT m.message_id AS id, left((
+      SELECT string_agg(said #>> '{}', E'\\n') FROM jsonb_path_query(m.parts, '$[*].text') said), ${ABOUT_CHARS}) AS about
+    FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND pg_column_size(m.parts) <= ${ABOUT_BYTES}
+  UNION ALL SELECT p.plan_id, left(p.description, ${ABOUT_CHARS}) FROM plans p WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2)`;
 
-/** How the message or plan of each of these requests begins. */
-async function previewsOf(tx: Tx, tenantId: string, requestIds: string[]): Promise<Map<string, string>> {
-  const rows = await tx.query<{ request_id: string; preview: string }>(PREVIEWS, [tenantId, requestIds]);
-  return new Map(rows.map(({ request_id, preview }) => [request_id, preview]));
+/** How the messages and plans of these requests begin, by their ids. */
+async function beginnings(
+  tx: Tx,
+  tenantId: string,
+  summaries: readonly RequestSummary[],
+): Promise<Map<string | null, string>> {
+  const ids = summaries.map(({ message_id, plan_id }) => message_id ?? plan_id);
+  const rows = await tx.query<{ id: string; about: string | null }>(ABOUT, [tenantId, ids]);
+  return new Map(rows.map(({ id, about }) => [id, about ?? '']));
 }
 
 /** The records of these requests, as the caller sees them, with as much of their content as a page may hold. */
@@ -177,7 +180,7 @@ export async function recordsOf(
   const ids = summaries.map(({ request_id }) => request_id);
   const asked = new Map((await readPageRequests(tx, tenant_id, ids)).map((row) => [row.request_id, row]));
   const decisions = await decisionsOf(tx, tenant_id, summaries);
-  const previews = await previewsOf(tx, tenant_id, ids);
+  const begins = await beginnings(tx, tenant_id, summaries);
   return summaries.flatMap((summary) => {
     const { request_id, message_id, plan_id, session_id, agent_type, user_id, state } = summary;
     const row = asked.get(request_id);
@@ -194,7 +197,7 @@ export async function recordsOf(
       sent_by: senderOf(summary),
       state: STATES[state],
       input_request: inputRequestOf(row),
-      preview: previews.get(request_id) ?? '',
+      about: begins.get(message_id ?? plan_id) ?? '',
       may_answer: mayAnswer(caller, summary),
       ...(decided && { decided }),
       ...(outcome && { outcome }),

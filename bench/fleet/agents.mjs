@@ -24,5 +24,5 @@ serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, s
     return hosted ? agent.serve() : agent.connect();
   };
   await Promise.all(Array.from({ length: count }, (_, index) => join(index)));
-  return { commands: { handlingMs: work.handlingMs } };
+  return { commands: { forget: work.forget, handlingMs: work.handlingMs } };
 });

@@ -7,5 +7,5 @@ import { Work } from './work.mjs';
 serve(async ({ jobsUrl, count, workMs }) => {
   const work = new Work(workMs);
   await runJobs(jobsUrl, count, () => work.handle());
-  return { commands: { handlingMs: work.handlingMs } };
+  return { commands: { forget: work.forget, handlingMs: work.handlingMs } };
 });

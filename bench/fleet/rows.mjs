@@ -104,6 +104,7 @@ export async function measureBusy(context, name) {
   const { agents, callers, meter } = await row.start(context, name, row);
   const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
   await callers.ask('closedLoop', { ...load, ms: context.warmUpMs });
+  await agents.ask('forget');
   const { result, cpu } = await cpuOf(meter, () => callers.ask('closedLoop', load));
   const possible = (row.count * 1_000) / (await agents.ask('handlingMs'));
   await callers.stop();

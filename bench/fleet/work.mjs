@@ -19,6 +19,12 @@ export class Work {
     this.#totalMs += performance.now() - from;
   }
 
+  /** What was handled so far counts no more. */
+  forget = () => {
+    this.#count = 0;
+    this.#totalMs = 0;
+  };
+
   /** @returns the mean time of a message, from getting it to answering it */
   handlingMs = () => this.#totalMs / this.#count;
 }

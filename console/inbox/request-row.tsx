@@ -42,8 +42,8 @@ export function RequestRow(props: {
   check: (() => void) | undefined;
 }) {
   const { request, decision, isCurrent, isChecked, check } = props;
-  const { request_id, agent_type, preview, input_request: asked } = request;
-  const about = asked.arguments ? argumentsText(asked.arguments) : (asked.tool ?? preview);
+  const { request_id, agent_type, input_request: asked } = request;
+  const about = asked.arguments ? argumentsText(asked.arguments) : (asked.tool ?? request.about.trim());
   const who = `${agent_type ?? 'a plan'} for ${senderOf(request)}`;
   const isOver = decision !== undefined || request.state !== 'open';
   return (

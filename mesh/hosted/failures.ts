@@ -29,7 +29,7 @@ export function rpcError(failure: RpcFailure): AgentResult {
 
 /**
  * The result for an error that a request to the agent threw; undefined for an error that is not the agent's. Routing knows
- * the reasons of `not_sent`: a message of its session waits for its type from then on (`queue_for`, db/functions/routing/queues.sql).
+ * the reasons of `not_sent`: the message waits for the type of such an instance from then on, unless it names the instance (`queue_for`).
  */
 export function resultOfError(error: unknown): AgentResult | undefined {
   if (error instanceof HttpRefusal) return fromRefusal(error);

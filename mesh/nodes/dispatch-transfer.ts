@@ -58,8 +58,6 @@ export class DispatchTransfer {
 
   async #offer(agentKey: string): Promise<void> {
     const { registry, sent, runner, log } = this.#context;
-    // What is being marked as sent reaches the agent first.
-    await runner.writesSettled(agentKey);
     const connection = registry.get(agentKey);
     const running = sent.openOf(agentKey);
     if (!connection || running.length === 0) return;

@@ -44,8 +44,6 @@ export interface MeshStats {
 export class MeshServer {
   /** Carries dispatches to the agents that are connected here. */
   readonly transport: Transport;
-  /** When the certificate in use ends, in milliseconds since 1970; null behind a proxy that ends TLS. */
-  certificateEndsAtMs: number | null;
   readonly #options: MeshServerOptions;
   readonly #context: MeshContext;
   readonly #sockets: WebSocketServer;
@@ -55,6 +53,7 @@ export class MeshServer {
   readonly #reconcile: Loop;
   /** Null where nothing tells of a new certificate. */
   readonly #certificateReload: Loop | null;
+  #certificateEndsAtMs: number | null;
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   readonly #handshakes = { accepted: 0, refused: 0 };
@@ -95,13 +94,18 @@ export class MeshServer {
       onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
     const { tls } = options;
-    this.certificateEndsAtMs = tls ? certificateEndsAtMs(tls) : null;
+    this.#certificateEndsAtMs = tls ? certificateEndsAtMs(tls) : null;
     const use = (certificate: Certificate) => {
       this.#front.useCertificate(certificate);
-      this.certificateEndsAtMs = certificateEndsAtMs(certificate);
+      this.#certificateEndsAtMs = certificateEndsAtMs(certificate);
     };
     const reload = { use, intervalMs: clocks.certificateMs, log };
     this.#certificateReload = tls?.read ? createCertificateReload({ current: tls, read: tls.read, ...reload }) : null;
+  }
+
+  /** When the certificate in use ends, in milliseconds since 1970; null behind a proxy that ends TLS. */
+  get certificateEndsAtMs(): number | null {
+    return this.#certificateEndsAtMs;
   }
 
   get #isDraining(): boolean {

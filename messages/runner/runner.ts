@@ -168,7 +168,10 @@ export class DispatchRunner {
     await running.transport.cancelSent?.(ref.dispatch_id);
   }
 
-  /** Resolves when no dispatch of a connected agent is being recorded. Those that wait for the agent are not waited for. */
+  /**
+   * Resolves when no dispatch of a connected agent is being recorded. Those that wait for the agent are not waited for, and none is `starting`: nothing
+   * is signed for it.
+   */
   async writesSettled(agentKey: string): Promise<void> {
     const running = this.#running.ofAgent(agentKey);
     await Promise.allSettled(running.filter(({ phase }) => phase === 'recording').map(({ done }) => done));

@@ -32,7 +32,7 @@ test('a request says what is asked, by whom, and afterwards who decided', async 
   const { id, request } = await calling(args);
   const { id: approver, client } = await person('admin');
   expect(await one(request.request_id, client)).toMatchObject({
-    ...{ message_id: id, state: 'open', agent_type: 'worker', preview: 'go', may_answer: true },
+    ...{ message_id: id, state: 'open', agent_type: 'worker', about: 'go', may_answer: true },
     input_request: { tool: 'pay', arguments: args, executor: EXECUTOR },
     sent_by: { type: 'credential' },
   });
@@ -153,5 +153,5 @@ test('a proposed plan is among them', async () => {
   const { body } = await api.client.post('/plans/create', { session_id, description: 'a plan', steps });
   const { plan_id } = (body as { plan: { plan_id: string } }).plan;
   const { requests } = await list({ session_id });
-  expect(requests).toMatchObject([{ plan_id, input_request: { source: 'plan' }, preview: 'a plan', may_answer: true }]);
+  expect(requests).toMatchObject([{ plan_id, input_request: { source: 'plan' }, about: 'a plan', may_answer: true }]);
 });

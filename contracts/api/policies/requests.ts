@@ -21,8 +21,8 @@ export const RequestRecord = z.object({
   sent_by: Principal,
   state: RequestState,
   input_request: InputRequest,
-  /** How what it is about begins: the text of the message, or the description of the plan. */
-  preview: z.string(),
+  /** How the text of the message, or the description of the plan, begins. Empty where a message has no text, or is large. */
+  about: z.string(),
   /** Whether an answer of the caller would be taken. */
   may_answer: z.boolean(),
   decided: z

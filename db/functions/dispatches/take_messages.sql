@@ -311,7 +311,9 @@ BEGIN
   END IF;
   FOR sample IN 1 .. 32 LOOP
     noted := 0;
-    FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), 16) LOOP
+    -- By chance among those with room: a node that is gone takes nothing for its agents.
+    FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), 16) c
+      ORDER BY c.is_full, random() LOOP
       IF NOT compared.is_full THEN
         instance_id := (compared.agent).instance_id;
         mesh_id := (compared.agent).mesh_id;

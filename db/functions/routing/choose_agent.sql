@@ -66,7 +66,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The best agent of a sample, its room reserved; NULL when that one is not reached, or none of the sample has room.
+-- The best agent of a sample, its room reserved; NULL when that one is not reached, or none of the sample has room. One
+-- whose room another transaction has is passed over: nobody is waited for.
 CREATE FUNCTION choose_sampled(wish routing, only_instance text, only_type text)
   RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE

@@ -49,8 +49,8 @@ CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks int
 $$;
 
 -- Agents that could take what is wanted, the best first: those with room before full ones, those that fail beside
--- others last, then the least loaded, ties to the longest idle. Of a message without a session. `at_most`: so many,
--- chosen by chance; NULL: all. A busy one is not among them.
+-- others last, then the least loaded, ties to the longest idle. `wish` has no session. `at_most`: so many, chosen by
+-- chance; NULL: all. A busy one is not among them.
 CREATE FUNCTION compared_agents(wish routing, only_instance text, only_type text, at_most integer)
   RETURNS TABLE (agent agents, is_full boolean, last_dispatch_at timestamptz) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off

@@ -131,7 +131,7 @@ export async function listTasks(
   } = query;
   const wanted = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
   const list = listValues(wanted);
-  const tokens = createCursors(secrets, { purpose: 'task-page-token', list, schema: Position, refusal: notOfList });
+  const tokens = createCursors(secrets, { purpose: 'task-page', list, schema: Position, refusal: notOfList });
   const position = tokens.read(query.pageToken) ?? { after: null, fromId: null };
   const filter: TaskFilter = { ...wanted, ids: await idsOf(db, wanted) };
   const few = fewOf(filter);

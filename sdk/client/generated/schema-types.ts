@@ -2074,7 +2074,7 @@ export type RequestsGetResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
-        preview: string;
+        about: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;
@@ -2127,7 +2127,7 @@ export type RequestsGetByIdResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
-        preview: string;
+        about: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;
@@ -2176,7 +2176,7 @@ export type RequestsGetSimilarResponse = {
         /** @enum {string} */
         state: Open<"open" | "decided" | "expired" | "withdrawn">;
         inputRequest: InputRequest;
-        preview: string;
+        about: string;
         mayAnswer: boolean;
         decided?: {
             resolution: string;

@@ -5,6 +5,7 @@ import { newId } from '../../../runtime/ids.js';
 import { freshDatabase } from '../../setup/database.js';
 import { MESH, RecordFixture, type Sent } from '../../setup/record-fixture.js';
 import { RowLock } from '../../setup/row-lock.js';
+import { until } from '../../setup/until.js';
 
 const database = await freshDatabase();
 const fixture = new RecordFixture(database);
@@ -64,6 +65,18 @@ test('an agent takes no more messages than it may have at once', async () => {
   await fixture.setAgents('max_concurrent_tasks = 3');
   expect(await queues.agentsToFill(queue)).toHaveLength(1);
   expect(await taken('a')).toEqual(of(sent, 2));
+});
+
+test('a look finds agents of every node in time, whichever are the least loaded: a node that is gone takes nothing', async () => {
+  const here = ['w5', 'w6', 'w7', 'w8'];
+  for (const instance of ['w1', 'w2', 'w3', 'w4', ...here])
+    await fixture.agent(instance, { mesh_id: here.includes(instance) ? MESH : 'mesh_gone' });
+  const queue = { tenant_id: fixture.tenantId, queue: '/worker/' };
+  const nodes = async () => (await queues.agentsToFill(queue)).map(({ mesh_id }) => mesh_id);
+  const seen = await until(async () => [await nodes()].find((found) => found.includes(MESH)), {
+    what: 'an agent of this node',
+  });
+  expect(seen).toHaveLength(4);
 });
 
 test('an operator’s drain keeps an agent from taking what waits', async () => {

@@ -1224,7 +1224,7 @@ class RequestsGetResponseRequest(TypedDict):
     sent_by: RequestsGetResponseRequestSentBy
     state: str
     input_request: InputRequest
-    preview: str
+    about: str
     may_answer: bool
     decided: NotRequired[RequestsGetResponseRequestDecided]
     outcome: NotRequired[RequestsGetResponseRequestOutcome]
@@ -1278,7 +1278,7 @@ class RequestsGetByIdResponseRequest(TypedDict):
     sent_by: RequestsGetByIdResponseRequestSentBy
     state: str
     input_request: InputRequest
-    preview: str
+    about: str
     may_answer: bool
     decided: NotRequired[RequestsGetByIdResponseRequestDecided]
     outcome: NotRequired[RequestsGetByIdResponseRequestOutcome]
@@ -1329,7 +1329,7 @@ class RequestsGetSimilarResponseRequest(TypedDict):
     sent_by: RequestsGetSimilarResponseRequestSentBy
     state: str
     input_request: InputRequest
-    preview: str
+    about: str
     may_answer: bool
     decided: NotRequired[RequestsGetSimilarResponseRequestDecided]
     outcome: NotRequired[RequestsGetSimilarResponseRequestOutcome]
