@@ -1,12 +1,10 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { AgentGetByIdResponse } from '../../contracts/api/agents.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { messageWorkflowId } from '../../contracts/workflows.js';
 import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
 import { type Home, joinAgent } from '../setup/platform/fleet.js';
-import { type Profile, sharedPlatform, type TenantPlatform } from '../setup/platform/shared-platform.js';
-import { until } from '../setup/until.js';
+import { sharedPlatform, type TenantPlatform } from '../setup/platform/shared-platform.js';
 
 /** Sends to agents of a type. */
 export const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
@@ -36,13 +34,6 @@ export async function hold(client: ApiClient, agent: RawAgent, options: SendOpti
   );
   return { task, dispatch: dispatched(agent, frame) };
 }
-
-export async function agentRow(client: ApiClient, instance_id: string) {
-  return (await client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse)).agent;
-}
-
-export const untilStatus = (client: ApiClient, instanceId: string, status: string) =>
-  until(async () => (await agentRow(client, instanceId)).status === status, { what: `${instanceId} to be ${status}` });
 
 export async function initSession(client: ApiClient, body: object = {}): Promise<string> {
   return (await client.ok('/sessions/init', body, SessionInitResponse)).session_id;
@@ -77,9 +68,9 @@ export function looksOf({ database, temporal, platform }: Pick<TenantPlatform, '
   };
 }
 
-/** A new tenant on the shared platform of a profile, with what the tests of a running platform ask it. */
-export async function fleetOn(profile: Profile = 'usual') {
-  const shared = await sharedPlatform(profile);
+/** A new tenant on the shared platform, with what the tests of a running platform ask it. */
+export async function fleetOn() {
+  const shared = await sharedPlatform();
   const { platform } = shared;
   const { client } = platform;
   return {

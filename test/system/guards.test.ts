@@ -78,15 +78,6 @@ describe('what goes to agents', () => {
     expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('thank you');
   });
 
-  test("a bound of the tenant that is stricter than the platform's own holds", async () => {
-    const { toAgent } = await join(echo);
-    await update({ guard: 'limits', config: { max_message_bytes: 1_000 } });
-    expect((await client.send('x'.repeat(500), toAgent)).status.state).toBe('completed');
-    const task = await client.send('x'.repeat(1_000), toAgent);
-    const error = { code: 'GUARD_DENIED', message: 'The content is larger than 1000 bytes.' };
-    expect((await client.message(task.id)).error).toMatchObject(error);
-    await update({ guard: 'limits', config: { max_message_bytes: 262_144 } });
-  });
 });
 
 describe('what comes from agents', () => {

@@ -87,16 +87,6 @@ describe('a hosted agent', () => {
     answer();
   });
 
-  test('is told by result why a call was refused', async () => {
-    expect(await call({ tool: 'nobody' })).toEqual(refusedWith('TOOL_NOT_FOUND'));
-    expect(await call({ tool: 'look_up', target: { instance_id: 'nobody' } })).toEqual(
-      refusedWith('TARGET_UNAVAILABLE'),
-    );
-    expect(await call({ tool: 'look_up', dispatch_id: 'dsp_x' })).toEqual(refusedWith('UNKNOWN_DISPATCH'));
-    const query = { tool: 'knowledge_base.query', target: null, arguments: { namespace: 'nowhere', query: 'a' } };
-    expect(await call(query)).toEqual(refusedWith('NOT_FOUND'));
-  });
-
   test('is told by status what is wrong with the request', async () => {
     const full = await client.token();
     const codeOf = async (body: object, bearer?: string) => {

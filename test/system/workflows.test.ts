@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { type Behaviour, dispatched, echo } from '../setup/agent.js';
 import { openSocket, registerAgent } from '../setup/platform/fleet.js';
 import { until } from '../setup/until.js';
-import { byText, fleetOn, hold, to } from './fixture.js';
+import { fleetOn, hold, to } from './fixture.js';
 
 const { platform, client, database, join, workflowOf, hasWorkflow, detailsOf, dispatchStates } = await fleetOn();
 
@@ -68,14 +68,4 @@ test('a message that waits long for an agent is a workflow, which says so, and g
   await join('latecomer', echo);
   await client.untilState(task.id, 'completed');
   expect(await dispatchStates(task.id)).toEqual(['completed']);
-});
-
-test('a message that asks a human is a workflow from then on, until the answer has led to the end', async () => {
-  await join('asking', byText());
-  const task = await client.send('ask', to('asking'));
-  expect(task.status.state).toBe('input-required');
-  await until(() => hasWorkflow(task.id), { what: 'the workflow of the message' });
-  await client.ok(`/messages/${task.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
-  expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('ask: confirmed');
-  expect(await workflowOf(task.id).result()).toMatchObject({ state: 'completed' });
 });

@@ -1,13 +1,17 @@
 import { expect, test } from 'vitest';
-import { Task } from '../../../contracts/a2a/a2a.js';
+import { AgentGetByIdResponse } from '../../../contracts/api/agents.js';
 import { MessageCancelResponse } from '../../../contracts/api/messages.js';
 import { SessionGetByIdResponse } from '../../../contracts/api/sessions.js';
-import { echo, silent } from '../../setup/agent.js';
+import { silent } from '../../setup/agent.js';
 import { registerAgent } from '../../setup/platform/fleet.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 import { until } from '../../setup/until.js';
-import { agentRow, fleetOn, hold, initSession, to } from '../../system/fixture.js';
+import { hold, initSession, joinType, looksOf, to } from '../../system/fixture.js';
 
-const { client, join, workflowOf, dispatchStates } = await fleetOn('impatient');
+const shared = await startPlatform({ QUEUE_WAIT_MS: '1000', WATCH_AFTER_MS: '0' });
+const { platform } = shared;
+const { client } = platform;
+const { workflowOf } = looksOf(shared);
 
 test.each<[string, string, object, () => Promise<unknown>, RegExp]>([
   [
@@ -23,7 +27,7 @@ test.each<[string, string, object, () => Promise<unknown>, RegExp]>([
     'whose agent is full',
     'full',
     { queue_wait_ms: 1_000 },
-    async () => hold(client, await join('full', silent, 1), to('full')),
+    async () => hold(client, await joinType(platform, 'full', silent, 1), to('full')),
     /^Nobody took the message .*: 1 full\. .*max_concurrent_sessions or max_concurrent_tasks\.$/,
   ],
 ])(
@@ -43,25 +47,8 @@ test.each<[string, string, object, () => Promise<unknown>, RegExp]>([
   },
 );
 
-test('a message whose agent stays away fails with AGENT_DISCONNECTED, and nobody else gets it', async () => {
-  const agent = await join('gone');
-  const { task } = await hold(client, agent, to('gone'));
-  await registerAgent(client, { instanceId: 'gone-2', agentType: 'gone' });
-  agent.kill();
-  expect((await client.untilState(task.id, 'failed')).error?.code).toBe('AGENT_DISCONNECTED');
-  expect(await dispatchStates(task.id)).toEqual(['lost']);
-});
-
-test('a question that nobody answers fails its message with APPROVAL_EXPIRED', async () => {
-  await join('asker', (dispatch) => dispatch.ask({ kind: 'confirmation', title: 'Anybody?' }));
-  const task = await client.send('ask', to('asker'));
-  expect(task.status.state).toBe('input-required');
-  expect((await client.untilState(task.id, 'failed')).error?.code).toBe('APPROVAL_EXPIRED');
-  expect(await client.failure(`/messages/${task.id}/resolve`, { resolution: 'confirmed' })).toMatch(/^4(09|10) /);
-});
-
 test('an idle session expires and gives its slot back; one with a message in flight does not', async () => {
-  const agent = await join('idle');
+  const agent = await joinType(platform, 'idle');
   const init = () => initSession(client, { instance_id: 'idle-1', idle_timeout_seconds: 1 });
   const session = async (session_id: string) =>
     (await client.ok('/sessions/get_by_id', { session_id }, SessionGetByIdResponse)).session;
@@ -74,27 +61,6 @@ test('an idle session expires and gives its slot back; one with a message in fli
   expect((await session(working)).status).toBe('active');
   await client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
   await until(async () => (await session(working)).status === 'expired', { what: 'the other session to expire' });
-  expect((await agentRow(client, 'idle-1')).current_sessions).toBe(0);
-});
-
-test('what agents may not have waits; beyond the bound of that a send is 429, and taken again once one has ended', async () => {
-  await join('echo', echo);
-  await join('sink', silent);
-  const held: Task[] = [];
-  const refused = await until(async () => {
-    const answer = await client.rpc('fill', { ...to('sink', { queue_wait_ms: 60_000 }), blocking: false });
-    if (answer.status === 429) return answer;
-    held.push(Task.parse(answer.result));
-    return undefined;
-  });
-  expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-  const states = held.map(({ status }) => status.state);
-  expect([states[0], states.at(-1)]).toEqual(['working', 'submitted']);
-  for (const { id } of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
-  const again = await until(async () => {
-    const answer = await client.rpc('again', to('echo'));
-    return answer.status === 429 ? undefined : Task.parse(answer.result); // they are counted once a second
-  });
-  expect(again.status.state).toBe('completed');
+  const { agent: row } = await client.ok('/agents/get_by_id', { instance_id: 'idle-1' }, AgentGetByIdResponse);
+  expect(row.current_sessions).toBe(0);
 });

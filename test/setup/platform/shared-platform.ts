@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { createCredential, type NewCredential } from '../../../auth/credentials.js';
-import { createTenant, setDefaultType } from '../../../auth/tenants.js';
+import { createTenant } from '../../../auth/tenants.js';
 import { ANY_AGENT_TYPE } from '../../../contracts/primitives.js';
 import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
 import { createSecrets } from '../../../runtime/secrets.js';
@@ -17,33 +17,8 @@ import { ApiClient } from './api-client.js';
 import { createNamespace } from './platform.js';
 import { type DevJson, TestPlatform, withClocks } from './platform-process.js';
 
-/**
- * The settings that files may share a platform with, beside those of `TestPlatform`. Each profile that a run uses costs a process: a file
- * with wishes that nobody else has calls `startPlatform`. Every time that something is waited for is long, except in the profile `impatient`.
- */
-const PROFILES = {
-  /** What lasts has a workflow soon. */
-  usual: { WATCH_AFTER_MS: '2000' },
-  /** Whatever has to run out, runs out soon: waits, and the room of a tenant. What waits has a workflow at once. */
-  impatient: {
-    QUEUE_WAIT_MS: '1000',
-    INPUT_EXPIRY_MS: '1000',
-    RESUME_WINDOW_MS: '1000',
-    WATCH_AFTER_MS: '0',
-    TENANT_MAX_IN_FLIGHT: '12',
-    TENANT_MAX_QUEUED: '6',
-  },
-} satisfies Record<string, Record<string, string>>;
-
 /** What a platform looks for in turns, it looks for often. */
 const OFTEN = withClocks({ eraseMs: 200 });
-
-export type Profile = keyof typeof PROFILES;
-
-export interface TenantOptions {
-  /** The agent type of messages that name no target; none when absent, as on a platform without the examples. */
-  defaultAgentType?: string;
-}
 
 /** What a tenant of a shared platform sees of it. */
 export interface TenantPlatform {
@@ -71,10 +46,10 @@ interface RunningPlatform {
   secretKey: string;
 }
 
-/** By profile. The module lives as long as its worker, for vitest runs without isolation. */
-const running = new Map<Profile, Promise<RunningPlatform>>();
+/** The module lives as long as its worker, for vitest runs without isolation. */
+let running: Promise<RunningPlatform> | undefined;
 
-async function startRunning(profile: Profile): Promise<RunningPlatform> {
+async function startRunning(): Promise<RunningPlatform> {
   const database = await createDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
   const namespace = `test-${randomBytes(6).toString('hex')}`;
@@ -90,20 +65,18 @@ async function startRunning(profile: Profile): Promise<RunningPlatform> {
       FLEET_SECRET_KEY: secretKey,
       OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
       ...OFTEN,
-      ...PROFILES[profile],
     },
   });
   await process.start();
   return { process, database, temporal: new Client({ connection, namespace }), secretKey };
 }
 
-/** The worker's platform of this profile. One that did not start, or has ended, is started anew for the next file. */
-async function runningPlatform(profile: Profile): Promise<RunningPlatform> {
-  const known = await running.get(profile)?.catch(() => undefined);
-  if (known?.process.ended === undefined && known) return known;
-  const started = startRunning(profile);
-  running.set(profile, started);
-  return started;
+/** The worker's platform. One that did not start, or has ended, is started anew for the next file. */
+async function runningPlatform(): Promise<RunningPlatform> {
+  const known = await running?.catch(() => undefined);
+  if (known && known.process.ended === undefined) return known;
+  running = startRunning();
+  return running;
 }
 
 const FULL: NewCredential = { name: 'test', scopes: ['full'] };
@@ -111,17 +84,13 @@ const FULL: NewCredential = { name: 'test', scopes: ['full'] };
 const AGENTS: NewCredential = { name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] };
 
 /** Puts a tenant on the record with the credentials that `npm start` makes for its first one. */
-async function newTenant(
-  { process, database, secretKey }: RunningPlatform,
-  { defaultAgentType }: TenantOptions,
-): Promise<DevJson> {
+async function newTenant({ process, database, secretKey }: RunningPlatform): Promise<DevJson> {
   const db = database.db();
   const secrets = createSecrets(secretKey);
   const { tenant_id } = await createTenant(db, testAuthor(''), 'test');
   const issue = (fields: NewCredential) =>
     db.tenant(tenant_id, (tx) => createCredential(tx, secrets, testAuthor(tenant_id), fields));
   const [full, agents] = [await issue(FULL), await issue(AGENTS)];
-  if (defaultAgentType) await db.tenant(tenant_id, (tx) => setDefaultType(tx, testAuthor(tenant_id), defaultAgentType));
   return {
     ...process.devJson(),
     tenant_id,
@@ -141,20 +110,20 @@ function tenantPool(url: string, tenantId: string): pg.Pool {
 }
 
 /**
- * A new tenant, with a credential of its own, on a platform process that all files of this vitest worker with the same profile share. The
- * process has a database and a Temporal namespace of its own, is started when a file first asks for it, and ends with the run. So a file
- * may not stop, kill or restart it, and what counts for the whole platform (metrics, the log, nodes, workflows, wrong secrets of an address)
- * is not the file's alone; instance ids, agent types, sessions, messages, rules and policies are.
+ * A new tenant, with a credential of its own, on a platform process that all files of this vitest worker share. The process has a database
+ * and a Temporal namespace of its own, is started when a file first asks for it, and ends with the run. So a file may not stop, kill or
+ * restart it, and what counts for the whole platform (metrics, the log, nodes, workflows, wrong secrets of an address) is not the file's
+ * alone; instance ids, agent types, sessions, messages, rules and policies are. A file with other settings calls `startPlatform`.
  *
  *     const { platform, database } = await sharedPlatform(); // at the top of a file or in a test
  *     beforeAll(async () => {
- *       shared = await sharedPlatform('impatient');
+ *       shared = await sharedPlatform();
  *       return shared.dispose;
  *     });
  */
-export async function sharedPlatform(profile: Profile = 'usual', options: TenantOptions = {}): Promise<TenantPlatform> {
-  const shared = await runningPlatform(profile);
-  const devJson = await newTenant(shared, options);
+export async function sharedPlatform(): Promise<TenantPlatform> {
+  const shared = await runningPlatform();
+  const devJson = await newTenant(shared);
   const { tenant_id } = devJson;
   const pool = tenantPool(shared.database.url, tenant_id);
   const database: TenantPlatform['database'] = {
