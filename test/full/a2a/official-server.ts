@@ -19,7 +19,7 @@ const whole = (text: string | null | undefined): string => (text ?? '').replaceA
  */
 export function describeServer(
   name: string,
-  client: () => FleetClient,
+  client: FleetClient,
   start: (streaming: boolean) => Promise<OfficialServer>,
 ): void {
   describe.each([
@@ -30,14 +30,14 @@ export function describeServer(
     async function registered() {
       const server = await start(streaming);
       const agentType = `travel-${crypto.randomUUID()}`;
-      await client().post('/agents/register', { agent_type: agentType, public_url: server.url });
+      await client.post('/agents/register', { agent_type: agentType, public_url: server.url });
       return { server, agentType };
     }
 
     test('answers a message, whole or in pieces', async () => {
       const { agentType } = await registered();
       const pieces: string[] = [];
-      for await (const event of client().stream('hello', { agentType })) {
+      for await (const event of client.stream('hello', { agentType })) {
         if (event.kind === 'artifact-update') pieces.push(textOf(event.artifact.parts));
       }
       expect(whole(pieces.join(''))).toBe('you said hello');
@@ -46,11 +46,11 @@ export function describeServer(
 
     test('asks, and goes on with its task when a person has answered', async () => {
       const { agentType } = await registered();
-      const asked = await client().send('ask', { agentType });
+      const asked = await client.send('ask', { agentType });
       expect(asked.status.state).toBe('input-required');
       expect(textOf(asked.status.message ?? [])).toBe('Where to?');
-      await client().messages.resolve(asked.id, { resolution: 'submitted', data: { text: 'Rome' } });
-      const { state, assistantOutput } = await client().messages.waitFor(asked.id);
+      await client.messages.resolve(asked.id, { resolution: 'submitted', data: { text: 'Rome' } });
+      const { state, assistantOutput } = await client.messages.waitFor(asked.id);
       expect([state, whole(assistantOutput)]).toEqual(['completed', 'to Rome']);
     });
 
@@ -58,11 +58,11 @@ export function describeServer(
     test('is told when its task is canceled', async () => {
       const { server, agentType } = await registered();
       const states: string[] = [];
-      for await (const event of client().stream('slow', { agentType })) {
+      for await (const event of client.stream('slow', { agentType })) {
         if (event.kind !== 'status-update') continue;
         states.push(event.status.state);
         const text = textOf(event.status.message?.parts ?? []);
-        if (text === 'on the way') await client().messages.cancel({ messageId: event.taskId });
+        if (text === 'on the way') await client.messages.cancel({ messageId: event.taskId });
       }
       expect(states.at(-1)).toBe('canceled');
       await until(() => server.canceled() === 1);

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createCredential } from '../../../auth/credentials.js';
 import { createTenant } from '../../../auth/tenants.js';
-import type { AlertRule } from '../../../contracts/api/alerts.js';
 import { deliveryWorkflowId } from '../../../contracts/workflows.js';
 import { type DeliveryIds, inputOf } from '../../../deliveries/delivery-store.js';
 import { createSecrets } from '../../../runtime/secrets.js';
@@ -49,12 +48,6 @@ describe('a receiver that fails', () => {
     return (await shared.database.query<{ slots: number }>(count, [new URL(url).origin]))[0]?.slots;
   };
 
-  /** Gives the channel of a rule another address. */
-  const move = async ({ rule_id, notifications: [channel] }: AlertRule, url: string) => {
-    const notifications = [{ ...webhook(url), channel_id: channel?.channel_id }];
-    expect((await client().post('/policies/update_alert', { rule_id, notifications })).status).toBe(200);
-  };
-
   test('takes no slot from others: a dead one beside a good one of another tenant and of the same', async () => {
     const dead = await receiver(() => undefined);
     const good = await receiver();
@@ -96,39 +89,6 @@ describe('a receiver that fails', () => {
     expect(all.length - tried.length).toBeGreaterThanOrEqual(12);
     expect((await breakers()).map((one) => one.receiver).filter(isAt(to.url))).toEqual([]);
     expect(shared.platform.log()).toContain('a receiver does not answer: only probes are sent to it');
-  });
-
-  test('does not hold up what goes to the new address of its channel', async () => {
-    const dead = await receiver(status(503));
-    const { rule, happen } = await ruleFor(client(), [webhook(dead.url)]);
-    for (let count = 0; count < 2; count += 1) await happen();
-    const failed = (await untilDelivered(client(), rule.rule_id, 2)).find((one) => one.status === 'failed');
-    await until(() => isOpen(dead.url), { what: 'an open breaker' });
-    const lasting =
-      "UPDATE receiver_breakers SET open_until = now() + interval '1 hour' WHERE starts_with(receiver, $1)";
-    await shared.database.query(lasting, [new URL(dead.url).origin]);
-    const good = await receiver();
-    await move(rule, good.url);
-    await client().post('/webhooks/redeliver', { delivery_id: failed?.delivery_id });
-    await good.untilArrived(1);
-    const [delivered] = (await untilDelivered(client(), rule.rule_id, 2)).filter((one) => one.status === 'delivered');
-    expect(delivered).toMatchObject({ delivery_id: failed?.delivery_id, url: good.url });
-    expect(await isOpen(dead.url)).toBe(true); // the old receiver has not answered
-  });
-
-  test('is not taken for the one to which its channel moves between two attempts', async () => {
-    const good = await receiver();
-    const dead = await receiver(status(503));
-    const { rule, happen } = await ruleFor(client(), [webhook(dead.url)]);
-    await happen();
-    await dead.untilArrived(1);
-    await move(rule, good.url);
-    const [delivery] = await untilDelivered(client(), rule.rule_id);
-    expect(delivery).toMatchObject({ status: 'delivered', url: good.url });
-    expect(good.arrived).toHaveLength(1);
-    const failing = (await breakers()).map((one) => one.receiver);
-    expect(failing.filter(isAt(dead.url))).toHaveLength(1);
-    expect(failing.filter(isAt(good.url))).toEqual([]);
   });
 
   test('a delivery has one workflow, which nobody signals, and an operator can cancel it', async () => {

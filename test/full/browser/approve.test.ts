@@ -1,27 +1,25 @@
-import { execFileSync } from 'node:child_process';
-import { chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from '../../messages/approvals/approvals-fixture.js';
-import { cleanUp } from '../../setup/clean-up.js';
+import { startChromium } from '../../setup/chromium.js';
 
 const api = await serveApi();
 const { calling, tokenFor } = await approvalsFixture(api);
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-  args: ['--no-sandbox'],
-});
-cleanUp(() => browser.close());
+const browser = await startChromium();
 
 /** The values that the agent gets. */
-async function filledIn(id: string): Promise<unknown> {
-  const [row] = await api.database.query<{ data: unknown }>(
-    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
-    [id],
-  );
-  return row?.data;
+const filledIn = (id: string) =>
+  api.database.value("SELECT resolution -> 'data' FROM running_messages WHERE message_id = $1", [id]);
+
+/** A message whose agent asks by a form. @returns its id */
+async function formed(title: string, properties: object, required: string[] = []): Promise<string> {
+  const { id } = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const input_request = { kind: 'form' as const, title, schema: { type: 'object', properties, required } };
+  await answerMessage(api, id, { state: 'input-required', artifacts: [], input_request });
+  return id;
 }
 
 /** Opens a link on a phone without scripts. Violations of the page's policy fail the test. */
@@ -54,13 +52,11 @@ test('on a phone, without a script: what is asked fits the screen, and a button 
 });
 
 test('with its script, times are in the zone of the reader, and so are those that are entered', async () => {
-  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
-  const properties = { at: { type: 'string', format: 'date-time', default: '2026-12-24T18:00:00Z' } };
-  const input_request = { kind: 'form' as const, title: 'When?', schema: { type: 'object', properties } };
-  await answerMessage(api, task.id, { state: 'input-required', artifacts: [], input_request });
+  const at = { type: 'string', format: 'date-time', default: '2026-12-24T18:00:00Z' };
+  const id = await formed('When?', { at });
   const context = await browser.newContext({ timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
   const page = await context.newPage();
-  await page.goto(`${api.baseUrl}/approve/${await tokenFor(task.id)}`);
+  await page.goto(`${api.baseUrl}/approve/${await tokenFor(id)}`);
   expect(await page.locator('time').first().textContent()).toContain('GMT+9');
   expect(await page.textContent('.zone')).toContain('Asia/Tokyo');
   const field = page.locator('input[type=datetime-local]');
@@ -68,7 +64,7 @@ test('with its script, times are in the zone of the reader, and so are those tha
   await field.fill('2026-12-25T09:30');
   await page.getByRole('button', { name: 'Submit' }).click();
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
-  expect(await filledIn(task.id)).toEqual({ at: '2026-12-25T00:30:00.000Z' });
+  expect(await filledIn(id)).toEqual({ at: '2026-12-25T00:30:00.000Z' });
 });
 
 test('what is decided is above the buttons, however long it is, and hidden in no box', async () => {
@@ -84,23 +80,14 @@ test('what is decided is above the buttons, however long it is, and hidden in no
 });
 
 test('a form is filled in and sent', async () => {
-  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
-  const properties = {
-    n: { type: 'integer', title: 'How many' },
-    color: { enum: ['red', 'blue'] },
-    urgent: { type: 'boolean' },
-  };
-  const input_request = {
-    kind: 'form' as const,
-    title: 'What shall I order?',
-    schema: { type: 'object', properties, required: ['n'] },
-  };
-  await answerMessage(api, task.id, { state: 'input-required', artifacts: [], input_request });
-  const page = await open(await tokenFor(task.id));
+  const n = { type: 'integer', title: 'How many' };
+  const properties = { n, color: { enum: ['red', 'blue'] }, urgent: { type: 'boolean' } };
+  const id = await formed('What shall I order?', properties, ['n']);
+  const page = await open(await tokenFor(id));
   await page.getByLabel('How many').fill('4');
   await page.getByLabel('color').selectOption('blue');
   await page.getByLabel('urgent').check();
   await page.getByRole('button', { name: 'Submit' }).click();
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
-  expect(await filledIn(task.id)).toEqual({ n: 4, color: 'blue', urgent: true });
+  expect(await filledIn(id)).toEqual({ n: 4, color: 'blue', urgent: true });
 });

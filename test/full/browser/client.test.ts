@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import { expect, inject, test } from 'vitest';
 import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
+import { startChromium } from '../../setup/chromium.js';
 import { cleanUp } from '../../setup/clean-up.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -34,11 +34,7 @@ const [ORIGIN, OTHER] = [`http://127.0.0.1:${port}`, `http://localhost:${port}`]
 
 const api = await serveApi({ corsOrigins: [ORIGIN] });
 await joinOnRecord(api, 'worker-1');
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-  args: ['--no-sandbox'],
-});
-cleanUp(() => browser.close());
+const browser = await startChromium();
 
 /** Runs a script in a page; `client` is there. */
 async function inPage<T>(origin: string, script: string): Promise<T> {

@@ -1,15 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
 import { answerMessage, COMPLETED } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
-import { cleanUp } from '../../setup/clean-up.js';
+import { startChromium } from '../../setup/chromium.js';
 import { insertAgent } from '../../setup/core.js';
 import { documentedBlock } from '../../setup/documented-block.js';
-import { pythonWithPackage } from '../../setup/python-package.js';
+import { installPackages, pythonWithPackage } from '../../setup/python-package.js';
 import { until } from '../../setup/until.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -20,11 +19,7 @@ const api = await serveApi({ corsOrigins: [origin] });
 await api.database.query("INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_test')");
 const agent = { instance_id: 'concierge-1', agent_type: 'concierge', mesh_id: 'mesh_test', connection_epoch: 1 };
 await insertAgent(api.database, { tenant_id: api.tenantId, ...agent });
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-  args: ['--no-sandbox'],
-});
-cleanUp(() => browser.close());
+const browser = await startChromium();
 
 /** The packages, and the files of the page. */
 function install(): void {
@@ -47,8 +42,7 @@ let python = '';
 beforeAll(async () => {
   python = await pythonWithPackage();
   const pins = join(root, 'python', 'requirements-dev.txt');
-  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
-  execFileSync(python, [...pip, '-c', pins, 'fastapi', 'uvicorn'], { stdio: ['ignore', 2, 2] });
+  await installPackages(python, ['-c', pins, 'fastapi', 'uvicorn']);
 }, 240_000);
 
 test.each([
@@ -57,11 +51,9 @@ test.each([
 ])(
   'with %s: the page of a user asks and streams, and reaches what is that user’s only',
   async (name, command, args) => {
-    const { client_id: FLEET_CLIENT_ID, client_secret: FLEET_CLIENT_SECRET } = await api.credentialOf(api.tenantId, [
-      'admin',
-    ]);
-    const access = { FLEET_BASE_URL: api.baseUrl, FLEET_CLIENT_ID, FLEET_CLIENT_SECRET, PORT: String(port) };
-    const env = { PATH: process.env.PATH, ...access };
+    const { client_id, client_secret } = await api.credentialOf(api.tenantId, ['admin']);
+    const credential = { FLEET_CLIENT_ID: client_id, FLEET_CLIENT_SECRET: client_secret };
+    const env = { PATH: process.env.PATH, FLEET_BASE_URL: api.baseUrl, ...credential, PORT: String(port) };
     const app = spawn(command(), args, { cwd: folder, env, stdio: ['ignore', 2, 2] });
     try {
       await until(async () => (await fetch(origin)).ok, { what: 'the app' });

@@ -5,12 +5,10 @@ import { deliveriesOf } from '../../alerts/alert-fixture.js';
 import { serveApi } from '../../api/served-api.js';
 import { receiver, status } from '../../setup/receiver.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectGoodOnPhone, expectNoSideways, PHONE, violations } from './browser.js';
 
 const api = await serveApi();
 const { signedIn } = await consoleBrowser(api);
-const PHONE = { width: 390, height: 844 };
-const THEMES = ['light', 'dark'] as const;
 
 async function ruleTo(url: string) {
   const channel = { type: 'webhook', config: { url, secret: 'whsec_c2VjcmV0' } };
@@ -43,10 +41,7 @@ test('deliveries: the failed first, each attempt, and what is selected sent agai
     .waitFor();
   await page.getByText('Given up after 1 attempt: 503').waitFor();
   expect(page.url()).toContain(`delivery=${ids[1]}`);
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await page.getByRole('button', { name: 'Select the 2 that are loaded' }).click();
   await page.getByRole('button', { name: 'Send 2 again' }).click();
   const statuses = async () => (await deliveriesOf(api.client, rule.rule_id)).map((one) => one.status);
@@ -88,12 +83,7 @@ test('rules: made, tested, changed, switched off and deleted; nothing for who ma
   await page.getByRole('button', { name: 'Switch off' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Switch off' }).click();
   await page.getByRole('button', { name: 'Switch on' }).waitFor();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
-  await page.setViewportSize(PHONE);
-  await expectNoSideways(page);
+  await expectGoodOnPhone(page);
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('link', { name: /^Failures/ }).waitFor({ state: 'detached' });

@@ -3,12 +3,10 @@ import { CredentialsGetResponse } from '../../../contracts/api/auth.js';
 import { ASKS, answerMessage, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectGoodOnPhone, expectNoSideways, PHONE, violations } from './browser.js';
 
 const api = await serveApi({ clocks: { credentialCheckMs: 200 } });
 const { signedIn } = await consoleBrowser(api);
-const PHONE = { width: 390, height: 844 };
-const THEMES = ['light', 'dark'] as const;
 
 test('audit: what was changed by whom, as a diff, with a way to the thing itself', async () => {
   await joinOnRecord(api, 'worker-1');
@@ -33,12 +31,7 @@ test('audit: what was changed by whom, as a diff, with a way to the thing itself
   await page.locator('.changes ins', { hasText: '20' }).waitFor();
   await page.reload();
   await page.locator('.changes ins', { hasText: '20' }).waitFor();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
-  await page.setViewportSize(PHONE);
-  await expectNoSideways(page);
+  await expectGoodOnPhone(page);
   await page.getByRole('link', { name: 'Open it' }).click();
   await page.getByLabel('The whole tenant: Messages a day').waitFor();
   expect(problems).toEqual([]);
@@ -72,12 +65,7 @@ test('access: a credential is made, shown its secret once, given another, and re
   await secret.waitFor();
   expect(await secret.textContent()).not.toBe(first);
   await page.getByRole('button', { name: 'I have it' }).click();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
-  await page.setViewportSize(PHONE);
-  await expectNoSideways(page);
+  await expectGoodOnPhone(page);
   await page.getByRole('button', { name: 'Revoke', exact: true }).click();
   await page.getByRole('heading', { name: 'Revoke billing?' }).waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
@@ -103,10 +91,7 @@ test('limits and prices are changed by who may, and others see neither them nor 
     .getByRole('row', { name: /^large/ })
     .getByText('$15')
     .waitFor();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await expectNoSideways(page);
   expect(problems).toEqual([]);
 

@@ -1,18 +1,17 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { RequestsGetResponse } from '../../../contracts/api/policies/requests.js';
-import { answerMessage, COMPLETED } from '../../api/moving.js';
+import { answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from '../../messages/approvals/approvals-fixture.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, PHONE, violations } from './browser.js';
 
 const api = await serveApi({ sequencer: true, clocks: { credentialCheckMs: 200 }, tenantMaxInFlight: 1_000 });
 const { calling, sent, person, outcome } = await approvalsFixture(api);
 await api.database.query('UPDATE agents SET max_concurrent_sessions = 0'); // it takes all that the tests send
-const { signedIn } = await consoleBrowser(api);
+const { signedIn, answer, onEachScreen } = await consoleBrowser(api);
 
-const PHONE = { viewport: { width: 390, height: 844 } };
 /** All open requests of the tools of one test. */
 const openOf = async (tool: string) =>
   (await api.client.ok('/requests/get', { tool, page_size: 100 }, RequestsGetResponse)).requests;
@@ -26,11 +25,8 @@ async function formed(): Promise<string> {
     n: { type: 'integer', title: 'How many people' },
     diet: { title: 'Diet', enum: ['any', 'vegan'] },
   };
-  const input_request = {
-    kind: 'form' as const,
-    title: 'What shall I order?',
-    schema: { type: 'object', properties, required: ['n'] },
-  };
+  const schema = { type: 'object', properties, required: ['n'] };
+  const input_request = { kind: 'form' as const, title: 'What shall I order?', schema };
   await answerMessage(api, id, { state: 'input-required', artifacts: [], input_request });
   return id;
 }
@@ -95,12 +91,9 @@ test('a hundred requests are decided by keyboard alone, half each way', async ()
     if (count < 99) await page.waitForURL((next) => next.href !== url);
   }
   await until(async () => (await openOf('pay-many')).length === 0);
-  const { requests } = await api.client.ok(
-    '/requests/get',
-    { tool: 'pay-many', state: 'decided', page_size: 100 },
-    RequestsGetResponse,
-  );
-  const approved = requests.filter(({ decided }) => decided?.resolution === 'approved');
+  const decided = { tool: 'pay-many', state: 'decided', page_size: 100 };
+  const { requests } = await api.client.ok('/requests/get', decided, RequestsGetResponse);
+  const approved = requests.filter((request) => request.decided?.resolution === 'approved');
   expect([requests.length, approved.length]).toEqual([100, 50]);
 }, 180_000);
 
@@ -118,7 +111,7 @@ test('what is selected is decided together, after one confirmation', async () =>
 
 test('a form is filled in on a phone, by thumb', async () => {
   const id = await formed();
-  const { page } = await signedIn(['admin'], { ...PHONE, hasTouch: true });
+  const { page } = await signedIn(['admin'], { viewport: PHONE, hasTouch: true });
   await page.goto(`${api.baseUrl}/console/inbox?kind=form`);
   await page.locator('.row a').first().tap();
   await page.getByRole('button', { name: 'Submit' }).tap();
@@ -128,11 +121,8 @@ test('a form is filled in on a phone, by thumb', async () => {
   expect((await page.getByRole('button', { name: 'Submit' }).boundingBox())?.height).toBeGreaterThanOrEqual(44);
   await page.getByRole('button', { name: 'Submit' }).tap();
   await until(async () => (await decisionsOf(id)).length > 0);
-  const [row] = await api.database.query<{ data: unknown }>(
-    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
-    [id],
-  );
-  expect(row?.data).toEqual({ n: 4, diet: 'vegan' });
+  const data = "SELECT resolution -> 'data' FROM running_messages WHERE message_id = $1";
+  expect(await api.database.value(data, [id])).toEqual({ n: 4, diet: 'vegan' });
 });
 
 test('a new request appears by itself; who loses a race is told the winner and keeps the comment', async () => {
@@ -184,8 +174,7 @@ test('a message is followed while it runs, canceled, and sent again', async () =
   const { page } = await signedIn(['admin']);
   await page.goto(`${api.baseUrl}/console/messages/${id}`);
   await page.getByText('Accepted').first().waitFor();
-  const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text' as const, text: 'All is well again.' }] }];
-  await answerMessage(api, id, { ...COMPLETED, artifacts });
+  await answer(id, 'All is well again.');
   await page.getByText('All is well again.').waitFor();
   await page.locator('.waterfall').getByText('Completed', { exact: true }).waitFor();
   const other = await sent('Stop me');
@@ -209,26 +198,16 @@ test('no screen has a violation of WCAG 2.2 AA in either theme, and none is wide
   const asking = await formed();
   const { id: decided } = await calling({ amount: 1 }, {}, 'pay-axe');
   await outcome((await person('admin')).client, decided, { resolution: 'approved' });
-  for (const colorScheme of ['light', 'dark'] as const) {
-    for (const viewport of [{ width: 1280, height: 800 }, PHONE.viewport]) {
-      const { page } = await signedIn(['full'], { viewport, colorScheme, reducedMotion: 'reduce' });
-      const check = async (path: string, shown: string) => {
-        await page.goto(`${api.baseUrl}/console/${path}`);
-        await page.getByText(shown).first().waitFor();
-        expect(await violations(page)).toEqual([]);
-        await expectNoSideways(page);
-      };
-      const { request_id } = (await openOf('pay-read'))[0] ?? {};
-      await check(`inbox?request=${request_id}`, 'May pay-read be called?');
-      await check('inbox?box=decided&tool=pay-axe', 'May pay-axe be called?');
-      await check(`messages/${asking}`, 'A person is asked');
-      await check('messages/msg_none', 'This is not here');
-      await page.keyboard.press('Control+k');
-      await page.getByRole('combobox').waitFor();
-      expect(await violations(page)).toEqual([]);
-      await page.context().clearCookies();
-      await check('', 'Client secret');
-      await page.context().close();
-    }
-  }
+  await onEachScreen(async (page, check) => {
+    const { request_id } = (await openOf('pay-read'))[0] ?? {};
+    await check(`inbox?request=${request_id}`, 'May pay-read be called?');
+    await check('inbox?box=decided&tool=pay-axe', 'May pay-axe be called?');
+    await check(`messages/${asking}`, 'A person is asked');
+    await check('messages/msg_none', 'This is not here');
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.context().clearCookies();
+    await check('', 'Client secret');
+  });
 }, 180_000);

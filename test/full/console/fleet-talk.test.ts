@@ -4,12 +4,10 @@ import { AgentGetByIdResponse } from '../../../contracts/api/agents.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectFits, PHONE, violations } from './browser.js';
 
 const api = await serveApi({ sequencer: true, clocks: { credentialCheckMs: 200 }, tenantMaxInFlight: 1_000 });
 const { signedIn } = await consoleBrowser(api);
-const PHONE = { width: 390, height: 844 };
-const THEMES = ['light', 'dark'] as const;
 
 const statusOf = async (instance_id: string) =>
   (await api.client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse)).agent.status;
@@ -39,10 +37,7 @@ test('the fleet: how the first agent joins, then who fails and since when, drain
   await page.getByRole('button', { name: 'Drain', exact: true }).click();
   await page.getByRole('button', { name: 'End the drain' }).waitFor();
   expect(await statusOf('worker-1')).toBe('draining');
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await page.getByRole('button', { name: 'Deregister' }).click();
   expect(await statusOf('worker-1')).toBe('draining');
   await page.getByRole('dialog').getByRole('button', { name: 'Deregister' }).click();
@@ -54,8 +49,7 @@ test('the fleet: how the first agent joins, then who fails and since when, drain
   await reader.page.goto(`${api.baseUrl}/console/fleet?type=worker&instance=worker-2`);
   await reader.page.getByText('Dispatches in all').waitFor();
   expect(await reader.page.getByRole('button', { name: /Drain|Deregister/ }).count()).toBe(0);
-  expect(await violations(reader.page)).toEqual([]);
-  await expectNoSideways(reader.page);
+  await expectFits(reader.page);
   expect(reader.problems).toEqual([]);
 }, 120_000);
 
@@ -73,10 +67,7 @@ test('talk: sent, streamed, asked and answered, seen again after a reload, cance
   const input_request = { kind: 'form' as const, title: 'What shall I order?', schema };
   await answerMessage(api, asked, { state: 'input-required', artifacts: [], input_request });
   await page.getByLabel('How many people').fill('4');
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await page.getByRole('button', { name: 'Submit' }).click();
   await page.getByText('is about to be sent').waitFor();
   const resolution = () =>
@@ -113,8 +104,7 @@ test('talk: sent, streamed, asked and answered, seen again after a reload, cance
   await page.getByText('Waiting for idle').waitFor();
   expect(await page.getByRole('link', { name: 'Open message' }).first().getAttribute('href')).toContain(asked);
   await page.setViewportSize(PHONE);
-  await expectNoSideways(page);
-  expect(await violations(page)).toEqual([]);
+  await expectFits(page);
   expect(problems).toEqual([]);
 }, 120_000);
 

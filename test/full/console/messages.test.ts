@@ -6,18 +6,14 @@ import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { insertAgent } from '../../setup/core.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser } from './browser.js';
 
 const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
 await joinOnRecord(api, 'worker-1');
-await insertAgent(api.database, {
-  tenant_id: api.tenantId,
-  instance_id: 'away-1',
-  agent_type: 'away',
-  status: 'offline',
-});
+const away = { instance_id: 'away-1', agent_type: 'away', status: 'offline' };
+await insertAgent(api.database, { tenant_id: api.tenantId, ...away });
 await api.database.query('UPDATE agents SET max_concurrent_sessions = 0');
-const { signedIn } = await consoleBrowser(api);
+const { signedIn, answer, onEachScreen } = await consoleBrowser(api);
 
 const send = async (text: string, agent_type = 'worker') =>
   (await api.client.send(text, { metadata: { agent_type, queue_wait_ms: 86_400_000 }, blocking: false })).id;
@@ -29,15 +25,10 @@ const fail = async (text: string, code: string) => {
 /** Waits for an agent that is away, and has for an hour. */
 const stick = async (text: string) => {
   const id = await send(text, 'away');
-  await until(
-    async () =>
-      (await api.database.query('SELECT 1 FROM running_messages WHERE queue IS NOT NULL AND message_id = $1', [id]))
-        .length > 0,
-  );
-  await api.database.query(
-    "UPDATE running_messages SET unrouted_since = now() - interval '1 h' WHERE message_id = $1",
-    [id],
-  );
+  const queued = 'SELECT 1 FROM running_messages WHERE queue IS NOT NULL AND message_id = $1';
+  await until(async () => (await api.database.query(queued, [id])).length > 0);
+  const since = "UPDATE running_messages SET unrouted_since = now() - interval '1 h' WHERE message_id = $1";
+  await api.database.query(since, [id]);
   return id;
 };
 const stateOf = async (message_id: string) =>
@@ -74,8 +65,7 @@ test('messages are found, seen beside the list as they go on, and what is stuck 
   await page.goto(`${api.baseUrl}/console/messages`);
   await row('Summarise the week').locator('a').click();
   await page.getByText('Accepted').first().waitFor();
-  const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text' as const, text: 'All went well.' }] }];
-  await answerMessage(api, running, { ...COMPLETED, artifacts });
+  await answer(running, 'All went well.');
   await page.locator('.peek').getByText('All went well.').waitFor();
   await row('Summarise the week').getByText('completed').waitFor();
   expect(page.url()).toContain(`message=${running}`);
@@ -113,14 +103,11 @@ test('the overview names what needs somebody, each with its filter, and nothing 
   await stick('Archive 3');
   for (let times = 0; times < 5; times += 1)
     await countOutcome(api.db, { tenant_id: api.tenantId, instance_id: 'worker-1' }, 'LEDGER_AWAY');
+  const attempt = { at: new Date().toISOString(), status_code: 503, response_time_ms: 9, success: false };
   await api.database.query(
     `INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, rule_id, url, receiver, status, max_attempts, attempts)
      VALUES ($1, $2, 'message.error', '', 'rule_1', 'https://ops.example/hook', 'ops', 'failed', 1, $3)`,
-    [
-      api.tenantId,
-      newId('dlv'),
-      JSON.stringify([{ at: new Date().toISOString(), status_code: 503, response_time_ms: 9, success: false }]),
-    ],
+    [api.tenantId, newId('dlv'), JSON.stringify([attempt])],
   );
   await page.reload();
   await page.getByText(/messages? stuck/).waitFor();
@@ -142,24 +129,11 @@ test('the overview names what needs somebody, each with its filter, and nothing 
 test('neither screen has a violation of WCAG 2.2 AA in either theme, and none is wider than a phone', async () => {
   await stick('Archive 4');
   const failed = await fail('Refund 4', 'NO_CARD');
-  for (const colorScheme of ['light', 'dark'] as const) {
-    for (const viewport of [
-      { width: 1280, height: 800 },
-      { width: 390, height: 844 },
-    ]) {
-      const { page } = await signedIn(['full'], { viewport, colorScheme, reducedMotion: 'reduce' });
-      const check = async (path: string, shown: string) => {
-        await page.goto(`${api.baseUrl}/console/${path}`);
-        await page.getByText(shown).first().waitFor();
-        expect(await violations(page)).toEqual([]);
-        await expectNoSideways(page);
-      };
-      await check('messages', 'Archive 4');
-      await check(`messages?state=failed&error_code=NO_CARD&message=${failed}`, 'no luck');
-      await check('messages?view=stuck&waits=agent', 'Start an agent of the type');
-      await check('messages?text=nobody-wrote-this', 'Nothing matches');
-      await check('overview', 'Time to answer');
-      await page.context().close();
-    }
-  }
+  await onEachScreen(async (_page, check) => {
+    await check('messages', 'Archive 4');
+    await check(`messages?state=failed&error_code=NO_CARD&message=${failed}`, 'no luck');
+    await check('messages?view=stuck&waits=agent', 'Start an agent of the type');
+    await check('messages?text=nobody-wrote-this', 'Nothing matches');
+    await check('overview', 'Time to answer');
+  });
 }, 180_000);

@@ -3,7 +3,7 @@ import { serveApi } from '../../api/served-api.js';
 import { createPlan, readPlan, step } from '../../plans/plan-fixture.js';
 import { failed, PlanRecord } from '../../plans/plan-record.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectFits, PHONE } from './browser.js';
 
 const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
 const { signedIn } = await consoleBrowser(api);
@@ -40,17 +40,13 @@ test('a plan is found, approved, followed step by step, and canceled by who may'
   await page.locator('.step-box', { hasText: 'draft' }).click();
   await page.waitForURL('**step=draft*');
   await page.getByRole('link', { name: 'Open the message' }).waitFor();
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
 
-  const reader = await signedIn(['read'], { viewport: { width: 390, height: 844 } });
+  const reader = await signedIn(['read'], { viewport: PHONE });
   await reader.page.goto(`${api.baseUrl}/console/plans?plan=${plan_id}&step=prices`);
   await reader.page.getByText('NO_TABLE no prices').waitFor();
   await reader.page.locator('.step-box').first().waitFor();
-  expect(await violations(reader.page)).toEqual([]);
-  await expectNoSideways(reader.page);
+  await expectFits(reader.page);
   const waiting = await createPlan(api.client, STEPS, more);
   await reader.page.goto(`${api.baseUrl}/console/plans?plan=${waiting.plan_id}`);
   await reader.page.getByText('You cannot answer this request').waitFor();

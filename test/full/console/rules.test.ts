@@ -5,12 +5,11 @@ import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from '../../messages/approvals/approvals-fixture.js';
 import { policyFor } from '../../policy/policy-fixture.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectFits, PHONE } from './browser.js';
 
 const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
 const { signedIn } = await consoleBrowser(api);
 const { calling } = await approvalsFixture(api);
-const PHONE = { width: 390, height: 844 };
 
 const policies = async (): Promise<Policy[]> =>
   (await api.client.ok('/policies/get_policies', {}, GetPoliciesResponse)).policies;
@@ -18,14 +17,10 @@ const named = async (name: string) => (await policies()).find((policy) => policy
 
 /** Nothing that axe finds in either theme, nor beyond the edge of a phone. */
 async function expectGood(page: Page): Promise<void> {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   const before = page.viewportSize();
   await page.setViewportSize(PHONE);
-  await expectNoSideways(page);
-  expect(await violations(page)).toEqual([]);
+  await expectFits(page);
   if (before) await page.setViewportSize(before);
 }
 

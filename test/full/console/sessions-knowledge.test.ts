@@ -1,15 +1,13 @@
 import { expect, test } from 'vitest';
 import { Sources } from '../../../contracts/api/knowledge/knowledge.js';
 import { SessionGetByIdResponse, SessionInitResponse } from '../../../contracts/api/sessions.js';
-import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
+import { joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectFits, PHONE, violations } from './browser.js';
 
 const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
-const { signedIn } = await consoleBrowser(api);
-const PHONE = { viewport: { width: 390, height: 844 } };
-const THEMES = ['light', 'dark'] as const;
+const { signedIn, answer } = await consoleBrowser(api);
 
 test('a session is found by its user, read as it goes on, talked on and closed', async () => {
   await joinOnRecord(api, 'worker-1');
@@ -30,22 +28,17 @@ test('a session is found by its user, read as it goes on, talked on and closed',
   await page.getByRole('heading', { name: 'Session ada' }).waitFor();
   const { id } = await api.client.send('Which orders are late?', { contextId: session_id, blocking: false });
   await page.getByText('worker is working').or(page.getByText('Waiting for')).waitFor();
-  const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text' as const, text: 'Order 1007.' }] }];
-  await answerMessage(api, id, { ...COMPLETED, artifacts });
+  await answer(id, 'Order 1007.');
   await page.getByText('Order 1007.').waitFor();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   expect(await page.getByRole('link', { name: 'Talk on' }).getAttribute('href')).toContain(`session=${session_id}`);
   await page.getByRole('button', { name: 'Close', exact: true }).click();
   expect(await statusOf()).toBe('active');
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   await page.getByRole('link', { name: 'Talk on' }).waitFor({ state: 'detached' });
   expect(await statusOf()).toBe('completed');
-  await page.setViewportSize(PHONE.viewport);
-  await expectNoSideways(page);
-  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize(PHONE);
+  await expectFits(page);
   expect(problems).toEqual([]);
 }, 120_000);
 
@@ -69,10 +62,7 @@ test('a knowledge base is made, filled, asked and deleted by who may', async () 
   await page.getByRole('link', { name: /Added.*1 new/ }).waitFor();
   await add('<!doctype html><html></html>', 'Nothing');
   await page.getByText('EMPTY').first().waitFor();
-  for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await page.getByRole('link', { name: 'Try a query' }).click();
   await page.getByLabel('Query').fill('first class journeys');
   await page.keyboard.press('Enter');
@@ -80,7 +70,7 @@ test('a knowledge base is made, filled, asked and deleted by who may', async () 
   expect(page.url()).toContain('q=first');
   expect(await violations(page)).toEqual([]);
 
-  const reader = await signedIn(['read'], PHONE);
+  const reader = await signedIn(['read'], { viewport: PHONE });
   for (const tab of ['', '&tab=jobs', '&tab=query&q=class']) {
     await reader.page.goto(`${api.baseUrl}/console/knowledge?base=handbook${tab}`);
     await reader.page
@@ -88,8 +78,7 @@ test('a knowledge base is made, filled, asked and deleted by who may', async () 
       .first()
       .waitFor();
     expect(await reader.page.getByRole('button', { name: /Add|again|Delete|New/ }).count()).toBe(0);
-    expect(await violations(reader.page)).toEqual([]);
-    await expectNoSideways(reader.page);
+    await expectFits(reader.page);
   }
   expect(reader.problems).toEqual([]);
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { until } from '../../setup/until.js';
-import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+import { consoleBrowser, expectAccessible, expectFits, PHONE } from './browser.js';
 
 const api = await serveApi({ sequencer: true });
 const { signedIn } = await consoleBrowser(api);
@@ -29,19 +29,15 @@ test('usage: what it costs at a glance, by whom, and how much is left', async ()
   expect(page.url()).toContain('by=model');
   await page.reload();
   await row.getByText('$4.50').waitFor();
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    expect(await violations(page)).toEqual([]);
-  }
+  await expectAccessible(page);
   await page.getByRole('link', { name: 'Change' }).click();
   await page.getByLabel('The whole tenant: Messages a day').waitFor();
   expect(problems).toEqual([]);
 
-  const reader = await signedIn(['read'], { viewport: { width: 390, height: 844 } });
+  const reader = await signedIn(['read'], { viewport: PHONE });
   await reader.page.goto(`${api.baseUrl}/console/usage?by=agent_type&range=24h&measure=messages`);
   await reader.page.getByRole('link', { name: 'worker' }).waitFor();
   expect(await reader.page.getByText('Quotas').count()).toBe(0);
-  expect(await violations(reader.page)).toEqual([]);
-  await expectNoSideways(reader.page);
+  await expectFits(reader.page);
   expect(reader.problems).toEqual([]);
 }, 60_000);

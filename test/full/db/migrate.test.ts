@@ -18,9 +18,16 @@ async function emptied(): Promise<void> {
   await database.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
 }
 
-test('a migrated database is left as it is', async () => {
-  expect(await migrate(database.url, log)).toEqual({ applied: [] });
-});
+async function migrated(): Promise<void> {
+  await emptied();
+  await migrate(database.url, log);
+}
+
+/** As before this build came to the database. */
+async function withoutFunctions(): Promise<void> {
+  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
+  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+}
 
 test.each([
   ['140022', 'The server of DATABASE_URL is Postgres 14, and the platform needs 15 or newer'],
@@ -43,8 +50,7 @@ test('a file that fails leaves nothing behind', async () => {
 });
 
 test('a database that is ahead of this build is used as it is', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   await database.query("INSERT INTO schema_migrations (name, sha256) VALUES ('9999_later.sql', 'x')");
   expect(await migrate(database.url, log)).toEqual({ applied: [] });
 });
@@ -63,32 +69,25 @@ test.each(['0001_platform.sql', '0001_baseline.sql'])(
 );
 
 test('two releases have their functions side by side, and those of the release before last go', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   const releases = ['fleet_oldest', 'fleet_before'];
   for (const [index, name] of releases.entries()) {
     await database.query(`CREATE SCHEMA ${name}`);
     await database.query("INSERT INTO function_schemas VALUES ($1, now() + $2 * interval '1 s')", [name, index - 10]);
   }
-  const schemas = () =>
-    database.query<{ name: string }>(
-      "SELECT nspname AS name FROM pg_namespace WHERE nspname LIKE 'fleet\\_%' ORDER BY nspname",
-    );
+  const schemas = () => database.column("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'fleet\\_%' ORDER BY 1");
   await migrate(database.url, log);
-  expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, ...releases].sort());
-  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
-  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  expect(await schemas()).toEqual([FUNCTION_SCHEMA, ...releases].sort());
+  await withoutFunctions();
   await migrate(database.url, log);
-  expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, 'fleet_before'].sort());
+  expect(await schemas()).toEqual([FUNCTION_SCHEMA, 'fleet_before'].sort());
 });
 
 test('a change that waits for a lock lets others have their turn, and is made once the lock is free', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   await database.query('CREATE SCHEMA fleet_oldest CREATE VIEW held AS SELECT 1 AS one');
   await database.query("INSERT INTO function_schemas VALUES ('fleet_oldest', '-infinity'), ('fleet_before', now())");
-  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
-  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  await withoutFunctions();
   const holder = new pg.Client({ connectionString: database.url });
   await holder.connect();
   cleanUp(() => holder.end());
@@ -105,8 +104,7 @@ test('a change that waits for a lock lets others have their turn, and is made on
 });
 
 test('no release takes rows with it when its functions are dropped', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   const tables = await database.query<{ schema: string }>(
     "SELECT DISTINCT relnamespace::regnamespace::text AS schema FROM pg_class WHERE relispartition OR relkind IN ('r', 'p')" +
       " AND relnamespace::regnamespace::text LIKE 'fleet\\_%'",
@@ -120,48 +118,35 @@ test('no release takes rows with it when its functions are dropped', async () =>
   expect(newest).toEqual([{ name: FUNCTION_SCHEMA }]);
   await database.query('CREATE SCHEMA fleet_oldest CREATE TABLE kept (id integer)');
   await database.query("INSERT INTO function_schemas VALUES ('fleet_oldest', '-infinity')");
-  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
-  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  await withoutFunctions();
   await expect(migrate(database.url, log)).rejects.toThrow('fleet_oldest of an old release holds tables');
 });
 
 test('partitions follow each other without a gap after a long stop', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   const partitions = () =>
-    database.query<{ name: string }>(
-      "SELECT relname AS name FROM pg_class WHERE relispartition AND relname ~ '^dispatches_\\d{4}_\\d\\d$' ORDER BY 1",
+    database.column<string>(
+      "SELECT relname FROM pg_class WHERE relispartition AND relname ~ '^dispatches_\\d{4}_\\d\\d$' ORDER BY 1",
     );
   const before = await partitions();
-  await database.query(
-    `DROP TABLE ${before
-      .slice(1)
-      .map(({ name }) => name)
-      .join()}`,
-  );
+  await database.query(`DROP TABLE ${before.slice(1).join()}`);
   await database.query('SELECT create_partitions(2)');
   expect(await partitions()).toEqual(before);
 });
 
 test('an older build whose functions are gone is refused', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   await database.query("INSERT INTO schema_migrations (name, sha256) VALUES ('9999_later.sql', 'x')");
-  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
-  await database.query('DELETE FROM function_schemas');
+  await withoutFunctions();
   await expect(migrate(database.url, log)).rejects.toThrow(/start a newer build/);
-  await emptied();
-  await migrate(database.url, log);
 });
 
 test('maintenance deletes expired idempotency keys and keeps the others', async () => {
-  await emptied();
-  await migrate(database.url, log);
+  await migrated();
   await database.query(`INSERT INTO idempotency_keys (idempotency_key, tenant_id, message_id, content_hash, expires_at)
     SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
   const db = openDb({ url: database.url, log });
   await maintainTables(db);
   await db.close();
-  const left = await database.query('SELECT count(*)::int AS n FROM idempotency_keys');
-  expect(left).toEqual([{ n: 100 }]);
+  expect(await database.value('SELECT count(*)::int FROM idempotency_keys')).toBe(100);
 });

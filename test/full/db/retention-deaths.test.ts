@@ -25,27 +25,27 @@ import { until } from '../../setup/until.js';
 
 usePastMonths();
 
+/** So many rows are left in each table of what belongs to messages, but for decisions. */
+async function expectRest(each: number, decisions: number): Promise<void> {
+  const { input_decisions, ...others } = await rest();
+  expect(new Set(Object.values(others))).toEqual(new Set([each]));
+  expect(input_decisions).toBe(decisions);
+}
+
 test('a process that dies between the steps leaves nothing behind, and an archive of an operator stays', async () => {
   await message(4);
   const [dead, archive] = [`messages_${month(4).suffix}`, `messages_${month(3).suffix}`];
   await database.query(`COMMENT ON TABLE ${dead} IS ${MARK}`);
   for (const name of [dead, archive]) await database.query(`ALTER TABLE messages DETACH PARTITION ${name}`);
   await retention().turn();
-  const left = await database.query('SELECT relname AS name FROM pg_class WHERE relname = ANY ($1)', [[dead, archive]]);
-  expect(left).toEqual([{ name: archive }]);
-  const { input_decisions, ...others } = await rest();
-  expect(new Set(Object.values(others))).toEqual(new Set([0]));
-  expect(input_decisions).toBe(1);
+  const left = await database.column('SELECT relname FROM pg_class WHERE relname = ANY ($1)', [[dead, archive]]);
+  expect(left).toEqual([archive]);
+  await expectRest(0, 1);
 });
 
 /** How a table is marked. */
-async function markOf(table: string): Promise<string | null> {
-  const [row] = await database.query<{ mark: string | null }>(
-    "SELECT obj_description(to_regclass('public.' || $1), 'pg_class') AS mark",
-    [table],
-  );
-  return row?.mark ?? null;
-}
+const markOf = (table: string) =>
+  database.value<string | null>("SELECT obj_description(to_regclass('public.' || $1), 'pg_class')", [table]);
 
 test('a month that could not be detached loses its mark, so that an operator may make an archive of it', async () => {
   await message(5);
@@ -118,9 +118,7 @@ test('turns that are cut off after any statement, before or after it was done, a
     return retention(BOTH, { url }).turn();
   });
   expect(deaths).toBeGreaterThan(10);
-  const { input_decisions, ...others } = await rest();
-  expect(new Set(Object.values(others))).toEqual(new Set([1]));
-  expect(input_decisions).toBe(3);
+  await expectRest(1, 3);
   expect(await getMessage(database.db(), callerOf(tenantId), kept.message_id)).toMatchObject({ state: 'completed' });
 });
 
@@ -134,9 +132,7 @@ test('a process that dies while it deletes what belongs to a month is finished b
     return retention(BOTH, { db: { ...db, system } }).turn();
   });
   expect(deaths).toBeGreaterThan(3);
-  const { input_decisions, ...others } = await rest();
-  expect(new Set(Object.values(others))).toEqual(new Set([0]));
-  expect(input_decisions).toBe(3);
+  await expectRest(0, 3);
 });
 
 test('a database that goes without a word ends the turn, and the next one does its work', async () => {

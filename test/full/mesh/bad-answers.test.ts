@@ -14,19 +14,17 @@ const said = (more: object) => ({ kind: 'message', messageId: 'm', role: 'agent'
 const asks = (input_request: object) => ({ result: '', status: { state: 'input-required', input_request } });
 const riddle = { input_request: { kind: 'riddle' } };
 
+const frameOf = (type: string, payload: unknown, more: object = {}) => {
+  const envelope = { v: 1, id: crypto.randomUUID(), ts: new Date().toISOString() };
+  return { ...envelope, type, payload, ...more };
+};
+
 /** Content that is wrong inside a frame that is right, and the member that the reason names. */
 const BAD_CONTENT: [name: string, type: string, payload: object, member: string][] = [
-  ['a part of another dialect', 'dispatch_chunk', { seq: 0, parts: [{ type: 'text', text: 'x' }] }, 'parts.0'],
   ['an artifact without an id', 'dispatch_chunk', { seq: 0, artifact: { parts: [text('x')] } }, 'artifact.artifactId'],
   ['NUL in a chunk', 'dispatch_chunk', { seq: 0, parts: [text('a\0b')] }, 'payload.parts'],
-  ['a chunk that nests too deep', 'dispatch_chunk', { seq: 0, parts: [{ kind: 'data', data: deep(40) }] }, 'parts'],
-  ['a message of another dialect', 'dispatch_result', { result: said({ parts: [{ type: 'text' }] }) }, 'parts.0'],
   ['a text part without text', 'dispatch_result', { result: said({ parts: [{ kind: 'text' }] }) }, 'parts.0.text'],
-  ['a message without an id', 'dispatch_result', { result: said({ messageId: undefined }) }, 'result.messageId'],
-  ['a task without a status', 'dispatch_result', { result: task({ status: null }) }, 'result.status'],
   ['an artifact without an id', 'dispatch_result', { result: task({ artifacts: [{ parts: [] }] }) }, 'artifactId'],
-  ['NUL in a result', 'dispatch_result', { result: 'a\0b' }, 'payload.result'],
-  ['a result that nests too deep', 'dispatch_result', { result: { a: deep(40) } }, 'payload.result'],
   ['a fraction of a token', 'dispatch_result', { result: '', usage: { input_tokens: 0.5, output_tokens: 1 } }, 'usage'],
   ['an unknown kind of question', 'dispatch_result', asks({ kind: 'riddle' }), 'input_request.kind'],
   ['an unknown state', 'dispatch_result', { result: '', status: { state: 'finished' } }, 'status.state'],
@@ -86,23 +84,16 @@ describe('an answer whose content does not fit', () => {
 
 // Which frames are bad is in connection/frames.test.ts.
 describe('a frame that breaks the schema', () => {
-  it.each<[name: string, type: string, payload: unknown, envelope?: object]>([
-    ['a payload that does not fit', 'dispatch_result', {}],
-    ['a payload that is no object', 'dispatch_result', 'x'],
-    ['another version', 'dispatch_result', { result: 'x' }, { v: 2 }],
-    ['an id that is no UUID', 'dispatch_result', { result: 'x' }, { id: 'one' }],
-    ['an error without a code', 'error', { message: 'x' }],
-  ])('fails the dispatch that it names before the socket closes: %s', async (_name, type, payload, more) => {
+  it.each<[name: string, payload: unknown, envelope?: object]>([
+    ['a payload that does not fit', {}],
+    ['a payload that is no object', 'x'],
+    ['another version', { result: 'x' }, { v: 2 }],
+  ])('fails the dispatch that it names before the socket closes: %s', async (_name, payload, more) => {
     const { node, agent, welcome } = await joined();
     const bad = await node.send(agent, 'bad');
     const other = await node.send(agent, 'other');
-    const envelope = {
-      v: 1,
-      id: crypto.randomUUID(),
-      ts: new Date().toISOString(),
-      in_reply_to: bad.dispatch.frame.id,
-    };
-    agent.sendRaw(JSON.stringify({ ...envelope, type, payload, ...more }));
+    const in_reply_to = bad.dispatch.frame.id;
+    agent.sendRaw(JSON.stringify(frameOf('dispatch_result', payload, { in_reply_to, ...more })));
     await errorOf(agent, 'BAD_FRAME');
     expect((await agent.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
     const back = await node.join('a', { resume_token: welcome.resume_token });
@@ -173,9 +164,9 @@ it('an agent’s own trace goes on in what answers its frame', async () => {
     ['dispatch_result', { result: 'x' }, crypto.randomUUID()],
     ['applause', {}, undefined],
   ] as const) {
-    const id = crypto.randomUUID();
-    agent.sendRaw(JSON.stringify({ v: 1, type, id, ts: new Date().toISOString(), in_reply_to, payload, ...trace }));
-    const answer = await agent.next((frame) => frame.in_reply_to === (in_reply_to ?? id));
+    const sent = frameOf(type, payload, { in_reply_to, ...trace });
+    agent.sendRaw(JSON.stringify(sent));
+    const answer = await agent.next((frame) => frame.in_reply_to === (in_reply_to ?? sent.id));
     expect([type, answer]).toMatchObject([type, trace]);
   }
 });

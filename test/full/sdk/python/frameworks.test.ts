@@ -1,33 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { FleetClient, textOf } from '../../../../sdk/index.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { textOf } from '../../../../sdk/index.js';
 import { OpenAiServer } from '../../../sdk/python/openai-server.js';
 import { credentialOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { fleetClient } from '../../../setup/fleet-client.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 import { pythonWithPackage } from '../../../setup/python-package.js';
 import { until } from '../../../setup/until.js';
 
 /** The examples of the Python package, on its wheel with the extras and on a platform. */
 const examples = join(import.meta.dirname, '..', '..', '..', '..', 'python', 'examples');
-let python: string;
-let shared: SharedPlatform;
-let client: FleetClient;
-
-beforeAll(async () => {
-  [python, shared] = await Promise.all([
-    pythonWithPackage(['langgraph', 'openai-agents']),
-    startPlatform({ FLEET_EXAMPLES: 'off' }),
-  ]);
-  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-  client = new FleetClient({ url, clientId, clientSecret });
-}, 300_000);
-
-afterAll(async () => {
-  client?.destroy();
-  await shared?.dispose();
-});
+const [python, shared] = await Promise.all([pythonWithPackage(['langgraph', 'openai-agents']), startPlatform()]);
+const client = fleetClient(shared.platform);
 
 /** An example in a folder of its own. */
 function exampleIn(cwd: string, name: string, env: Record<string, string> = {}) {

@@ -3,49 +3,27 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../../contracts/a2a/text.js';
-import { freePort } from '../../../../embedded/free-port.js';
-import { Agent, FleetClient, SILENT_LOG, type Task, z } from '../../../../sdk/index.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SILENT_LOG, textOf, z } from '../../../../sdk/index.js';
+import { sdkOn } from '../../../sdk/platform/fixture.js';
 import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
 import { runScenario, SCENARIOS, type WireAgent } from '../../../sdk/wire/runner.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
-import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
 import { pythonWithPackage } from '../../../setup/python-package.js';
 import { until } from '../../../setup/until.js';
+import { piecesOf, platformBehindProxy } from './behind-proxy.js';
 
 const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', '..', 'python', 'README.md'), 'utf8');
+/** The programs of the gate's tests. */
+const programs = join(import.meta.dirname, '..', '..', '..', 'sdk');
 const [, storyteller = ''] = /```python\n([\s\S]*?)```/.exec(readme) ?? [];
-let python: string;
-
-let shared: SharedPlatform;
-let proxy: TcpProxy;
-
-async function platformBehindProxy(): Promise<SharedPlatform> {
-  const meshPort = await freePort();
-  proxy = await TcpProxy.to(() => meshPort);
-  return startPlatform({
-    FLEET_MESH_PORT: String(meshPort),
-    FLEET_MESH_URL: `https://127.0.0.1:${proxy.port}`,
-  });
-}
-
-beforeAll(async () => {
-  [python, shared] = await Promise.all([pythonWithPackage(), platformBehindProxy()]);
-}, 240_000);
-
-afterAll(async () => {
-  proxy?.close();
-  await shared?.dispose();
-});
+const [python, { shared, proxy, client }] = await Promise.all([pythonWithPackage(), platformBehindProxy()]);
 
 describe('the wire scenarios', () => {
   let child: ChildProcess;
   let onEnded: (code: string | null) => void = () => undefined;
 
   beforeAll(() => {
-    const program = join(import.meta.dirname, '..', '..', '..', 'sdk', 'wire', 'agent.py');
-    child = spawn(python, ['-u', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+    child = spawn(python, ['-u', join(programs, 'wire', 'agent.py')], { stdio: ['pipe', 'pipe', 'inherit'] });
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       onEnded((JSON.parse(line) as { ended: string | null }).ended);
     });
@@ -77,32 +55,11 @@ describe('the wire scenarios', () => {
 
 describe('on a platform', () => {
   const toAgent = (skillId?: string) => ({ agentType: 'python', ...(skillId !== undefined && { skillId }) });
-  let client: FleetClient;
-
-  beforeAll(() => {
-    const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-    client = new FleetClient({ url, clientId, clientSecret });
-  });
-
-  afterAll(() => client?.destroy());
-
   const run = (args: string[], role: 'agent' | 'caller') => startProgram(python, args, credentialOf(shared, role));
-  const startAgent = (
-    args = [join(import.meta.dirname, '..', '..', '..', 'sdk', 'python', 'fleet_agent.py')],
-    type = 'python',
-  ) => startPythonAgent(run(args, 'agent'), type, client);
-
-  const answerOf = (task: Task) => (task.artifacts ?? []).map(({ parts }) => textOf(parts)).join('');
-
-  async function pieces(text: string, onPiece: (count: number) => void = () => undefined): Promise<string[]> {
-    const found: string[] = [];
-    for await (const event of client.stream(text, toAgent('count'))) {
-      if (event.kind !== 'artifact-update') continue;
-      found.push(textOf(event.artifact.parts));
-      onPiece(found.length);
-    }
-    return found;
-  }
+  const startAgent = (args = [join(programs, 'python', 'fleet_agent.py')], type = 'python') =>
+    startPythonAgent(run(args, 'agent'), type, client);
+  const pieces = (text: string, onPiece?: (count: number) => void) =>
+    piecesOf(client, text, toAgent('count'), onPiece);
 
   test('by default it says on standard error that it has joined, is connected again, and drains', async () => {
     const agent = await startAgent(['-c', storyteller], 'storyteller');
@@ -123,20 +80,16 @@ describe('on a platform', () => {
 
   test('answers, streams, calls a tool of an agent on the other SDK, and answers its calls', async () => {
     await startAgent();
-    expect(answerOf(await client.send('hello', toAgent()))).toBe('You said: hello');
+    expect(textOf(await client.send('hello', toAgent()))).toBe('You said: hello');
     expect(await pieces('3')).toEqual(['1 ', '2 ', '3 ']);
-    const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
-    const { ca_file } = shared.platform.devJson();
-    const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-    const other = new Agent({ ...access, type: 'clerk', drainOnSignals: false, log: SILENT_LOG });
+    const other = sdkOn(() => shared.platform.devJson()).agentOf('clerk', { log: SILENT_LOG });
     other.tool('total', z.object({ numbers: z.array(z.int()) }), ({ numbers }) =>
       numbers.reduce((sum, n) => sum + n, 0),
     );
     other.onMessage(async (task) => String(await task.callTool('longest', { words: task.text.split(' ') })));
     await other.connect();
-    onTestFinished(() => other.close(1));
-    expect(answerOf(await client.send('1 2 3', toAgent('sum')))).toBe('6');
-    expect(answerOf(await client.send('a fleet of agents', { agentType: 'clerk' }))).toBe('agents');
+    expect(textOf(await client.send('1 2 3', toAgent('sum')))).toBe('6');
+    expect(textOf(await client.send('a fleet of agents', { agentType: 'clerk' }))).toBe('agents');
   });
 
   test('comes back after a cut and resumes its stream', async () => {
@@ -211,8 +164,6 @@ agent.run()
 
   test('the client sends, follows, reads, decides and reports errors', async () => {
     await startAgent();
-    expect(
-      await outputOf(run([join(import.meta.dirname, '..', '..', '..', 'sdk', 'python', 'caller.py')], 'caller')),
-    ).toBe('all is well\n');
+    expect(await outputOf(run([join(programs, 'python', 'caller.py')], 'caller'))).toBe('all is well\n');
   });
 });

@@ -1,10 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FleetClient } from '../../../../sdk/index.js';
+import { expect, inject, test } from 'vitest';
 import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { fleetClient } from '../../../setup/fleet-client.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 import { pythonWithPackage } from '../../../setup/python-package.js';
 
 /** The programs in Python of the documentation, as they stand there, in a folder as a reader makes it. */
@@ -16,41 +15,21 @@ const [storyteller = '', ask = '', ...others] = programsOf('python/README.md');
 const named = others.map((code): [string, string] => [/^# (\w+\.py)\n/.exec(code)?.[1] ?? '', code]);
 const STORY = 'Once upon a time there was a fleet.\n';
 
-let folder: string;
-let python: string;
-let shared: SharedPlatform;
-let client: FleetClient;
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'python-readme-'));
-  const files = [['storyteller.py', storyteller], ['ask.py', ask], ...named] as const;
-  for (const [name, code] of files) writeFileSync(join(folder, name), code);
-  writeFileSync(join(folder, 'ask_writer.py'), ask.replace('agent_type="storyteller"', 'agent_type="writer"'));
-  const [docsShop = ''] = programsOf('docs/agents.md');
-  writeFileSync(join(folder, 'docs_shop.py'), docsShop);
-  [python, shared] = await Promise.all([pythonWithPackage(['langgraph']), startPlatform({ FLEET_EXAMPLES: 'off' })]);
-  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-  client = new FleetClient({ url, clientId, clientSecret });
-}, 300_000);
-
-afterAll(async () => {
-  client?.destroy();
-  await shared?.dispose();
-  rmSync(folder, { recursive: true });
-});
+const folder = mkdtempSync(join(inject('runDir'), 'python-readme-'));
+const [docsShop = ''] = programsOf('docs/agents.md');
+const askWriter = ask.replace('agent_type="storyteller"', 'agent_type="writer"');
+const files = { 'storyteller.py': storyteller, 'ask.py': ask, 'ask_writer.py': askWriter, 'docs_shop.py': docsShop };
+for (const [name, code] of [...Object.entries(files), ...named]) writeFileSync(join(folder, name), code);
+const [python, shared] = await Promise.all([pythonWithPackage(['langgraph']), startPlatform()]);
+const client = fleetClient(shared.platform);
 
 const run = (file: string, role: 'agent' | 'caller') =>
   startProgram(python, [file], credentialOf(shared, role), { cwd: folder });
 const SHOP = 'You said: Hello\ninput-required Refund order A-17?\ncompleted Order A-17 is refunded.\n';
 
 test('every program of the README has a name and is run here', () => {
-  expect(named.map(([name]) => name)).toEqual([
-    'shop.py',
-    'writer.py',
-    'refunder.py',
-    'ask_refunder.py',
-    'customer.py',
-  ]);
+  const names = ['shop.py', 'writer.py', 'refunder.py', 'ask_refunder.py', 'customer.py'];
+  expect(named.map(([name]) => name)).toEqual(names);
 });
 
 test.each([
