@@ -7,6 +7,7 @@ import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { type Db, openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from './clean-up.js';
+import { databaseUrl, withClient } from './with-client.js';
 
 /** Any number, the same for all files: two copies of one template cannot be made at once. */
 const COPY_LOCK = 74_032_117;
@@ -23,16 +24,6 @@ export interface FreshDatabase {
   db(): Db;
   /** Done after the test or the file, where nobody has done it before. */
   drop(): Promise<void>;
-}
-
-async function asAdmin(work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Queries on a pool. */
@@ -60,30 +51,27 @@ export async function freshDatabase(): Promise<FreshDatabase> {
 export async function createDatabase(): Promise<FreshDatabase> {
   const name = `fleet_${randomBytes(6).toString('hex')}`;
   appendFileSync(join(inject('runDir'), 'databases'), `${name}\n`);
-  await asAdmin(async (client) => {
+  await withClient(inject('postgresUrl'), async (client) => {
     await client.query('SELECT pg_advisory_lock($1)', [COPY_LOCK]);
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`);
   });
-  const url = new URL(inject('postgresUrl'));
-  url.pathname = name;
+  const url = databaseUrl(inject('postgresUrl'), name);
   const options = `-c search_path=${FUNCTION_SCHEMA},public`;
   // Its connections stay: a test may keep the server from taking new ones.
-  const owner = new pg.Pool({ connectionString: url.href, max: 2, options, idleTimeoutMillis: 0 });
+  const owner = new pg.Pool({ connectionString: url, max: 2, options, idleTimeoutMillis: 0 });
   owner.on('error', () => undefined); // the server may be stopped by the test itself
   let opened: Db | undefined;
   let dropped: Promise<void> | undefined;
   const drop = async () => {
     await opened?.close();
     await owner.end();
-    await asAdmin(async (client) => {
-      await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-    });
+    await withClient(inject('postgresUrl'), (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   };
   return {
-    url: url.href,
+    url,
     ...queriesOf(owner),
     db: () => {
-      opened ??= openDb({ url: url.href, log: createLogger({ level: 'error' }) });
+      opened ??= openDb({ url, log: createLogger({ level: 'error' }) });
       return opened;
     },
     drop: () => {

@@ -4,12 +4,12 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { createLogger } from '../../runtime/logger.js';
 import { testLevels } from './levels.js';
 import { killRegistered } from './platform/process-tree.js';
+import { databaseUrl, withClient } from './with-client.js';
 
 /** The addresses that `inject` gives to every test file. */
 declare module 'vitest' {
@@ -51,13 +51,9 @@ async function noteError(root: string, error: unknown): Promise<void> {
 /** Drops what files or workers of this run left on a server that outlives it. */
 async function dropDatabases(url: string, list: string): Promise<void> {
   const names = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n') : [];
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
+  await withClient(url, async (client) => {
     for (const name of names) await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /**
@@ -70,21 +66,15 @@ async function createTemplate(postgresUrl: string, root: string): Promise<string
   for (const file of readdirSync(migrations).sort()) digest.update(file).update(readFileSync(join(migrations, file)));
   const name = `fleet_template_${digest.digest('hex').slice(0, 12)}`;
   const draft = `${name}_${randomBytes(4).toString('hex')}`;
-  const client = new pg.Client({ connectionString: postgresUrl });
-  await client.connect();
-  try {
+  await withClient(postgresUrl, async (client) => {
     await client.query('SELECT pg_advisory_lock(hashtext($1))', [name]); // another run may make the same
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
-    if (rowCount) return name;
+    if (rowCount) return;
     await client.query(`CREATE DATABASE ${draft}`);
-    const url = new URL(postgresUrl);
-    url.pathname = draft;
-    await migrate(url.href, createLogger({ level: 'warn' }));
+    await migrate(databaseUrl(postgresUrl, draft), createLogger({ level: 'warn' }));
     await client.query(`ALTER DATABASE ${draft} RENAME TO ${name}`);
-    return name;
-  } finally {
-    await client.end();
-  }
+  });
+  return name;
 }
 
 /**

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { inject } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { startPostgres } from '../../embedded/postgres.js';
@@ -12,6 +12,7 @@ import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from '../../scripts/test/pgvector.m
 import { cleanUp } from './clean-up.js';
 import { documentedBlock } from './documented-block.js';
 import type { RecordReader } from './histories/record-checker.js';
+import { databaseUrl, withClient } from './with-client.js';
 
 const execute = promisify(execFile);
 
@@ -33,20 +34,10 @@ export async function emptyCluster(name: string): Promise<EmptyCluster> {
   mkdirSync(dataDir, { mode: 0o755 });
   const server = await startPostgres({ dataDir, log: createLogger({ level: 'error' }), onLine: () => undefined });
   cleanUp(() => server.stop());
-  const urlOf = (database: string) => {
-    const url = new URL(server.url);
-    url.pathname = database;
-    return url.href;
-  };
-  const query = async <Row extends pg.QueryResultRow>(database: string, text: string, values?: unknown[]) => {
-    const options = `-c search_path=${FUNCTION_SCHEMA},public`;
-    const client = new pg.Client({ connectionString: urlOf(database), options });
-    await client.connect();
-    try {
-      return (await client.query<Row>(text, values)).rows;
-    } finally {
-      await client.end();
-    }
+  const urlOf = (database: string) => databaseUrl(server.url, database);
+  const query = <Row extends pg.QueryResultRow>(database: string, text: string, values?: unknown[]) => {
+    const config = { connectionString: urlOf(database), options: `-c search_path=${FUNCTION_SCHEMA},public` };
+    return withClient(config, async (client) => (await client.query<Row>(text, values)).rows);
   };
   const run = async (database: string, sql: string) => void (await query(database, sql));
   return { urlOf, run, reader: (database) => ({ query: (text, values) => query(database, text, values) }) };

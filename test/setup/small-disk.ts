@@ -1,24 +1,15 @@
 import { chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
 import { inject } from 'vitest';
 import { cleanUp } from './clean-up.js';
 import { SmallVolume } from './small-volume.js';
+import { withClient } from './with-client.js';
 
 const SIZE_MB = 64;
 const TABLESPACE = 'small_disk';
 
-async function asAdmin(...statements: string[]): Promise<pg.QueryResultRow[]> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  try {
-    let rows: pg.QueryResultRow[] = [];
-    for (const statement of statements) rows = (await client.query(statement)).rows;
-    return rows;
-  } finally {
-    await client.end();
-  }
-}
+const asAdmin = (statement: string) =>
+  withClient(inject('postgresUrl'), async (client) => (await client.query(statement)).rows);
 
 /** A disk of 64 MB in memory for one database of the run's Postgres, whose log is elsewhere. Removed after the test or the file. */
 export class SmallDisk {

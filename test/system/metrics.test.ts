@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
@@ -15,6 +14,7 @@ import { startPlatform } from '../setup/platform/platform.js';
 import { fires, readRules, seriesOf } from '../setup/promql.js';
 import { receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
+import { connect } from '../telemetry/event-writer.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -184,9 +184,7 @@ test('what quotas refuse, usage that is not added up, traces that wait and erasu
     [tenantId],
   );
   await setLimits({ messages_per_day: null });
-  const holder = new pg.Client({ connectionString: shared.database.url });
-  await holder.connect();
-  onTestFinished(() => holder.end());
+  const holder = await connect(shared.database.url);
   await holder.query(`BEGIN; SELECT 1 FROM event_cursors WHERE consumer = 'usage' FOR UPDATE`);
   await client.send('counted later', toEcho);
   const unknown = await growth(reasons, async () => {

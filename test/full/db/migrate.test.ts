@@ -1,12 +1,11 @@
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import { maintainTables } from '../../../db/maintenance.js';
 import { FUNCTION_SCHEMA, migrate, refuseOldServer } from '../../../db/migrate.js';
 import { openDb } from '../../../db/pool.js';
 import { createLogger } from '../../../runtime/logger.js';
-import { cleanUp } from '../../setup/clean-up.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
+import { connect } from '../../telemetry/event-writer.js';
 
 const log = createLogger({ level: 'silent' });
 const database = await freshDatabase();
@@ -88,9 +87,7 @@ test('a change that waits for a lock lets others have their turn, and is made on
   await database.query('CREATE SCHEMA fleet_oldest CREATE VIEW held AS SELECT 1 AS one');
   await database.query("INSERT INTO function_schemas VALUES ('fleet_oldest', '-infinity'), ('fleet_before', now())");
   await withoutFunctions();
-  const holder = new pg.Client({ connectionString: database.url });
-  await holder.connect();
-  cleanUp(() => holder.end());
+  const holder = await connect(database.url);
   await holder.query('BEGIN');
   await holder.query('SELECT * FROM fleet_oldest.held');
   const waits: object[] = [];

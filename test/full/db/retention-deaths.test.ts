@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import type { Db } from '../../../db/pool.js';
 import { getMessage } from '../../../messages/read/read.js';
@@ -18,10 +17,10 @@ import {
   tenantId,
   usePastMonths,
 } from '../../db/retention-fixture.js';
-import { cleanUp } from '../../setup/clean-up.js';
 import { callerOf } from '../../setup/core.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
+import { connect } from '../../telemetry/event-writer.js';
 
 usePastMonths();
 
@@ -50,9 +49,7 @@ const markOf = (table: string) =>
 test('a month that could not be detached loses its mark, so that an operator may make an archive of it', async () => {
   await message(5);
   const name = `messages_${month(5).suffix}`;
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  cleanUp(() => client.end());
+  const client = await connect(database.url);
   await client.query('BEGIN; LOCK TABLE ONLY messages IN SHARE UPDATE EXCLUSIVE MODE');
   const turn = retention({ messages: KEPT_DAYS }).turn();
   await until(async () => (await markOf(name)) !== null, { what: 'the mark' });

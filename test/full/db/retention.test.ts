@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import {
   database,
@@ -16,11 +15,11 @@ import {
   tenantId,
   usePastMonths,
 } from '../../db/retention-fixture.js';
-import { cleanUp } from '../../setup/clean-up.js';
 import { callerOf, messageCore, textMessage } from '../../setup/core.js';
 import { createGateway } from '../../setup/gateway.js';
 import { RowLock } from '../../setup/row-lock.js';
 import { until } from '../../setup/until.js';
+import { connect } from '../../telemetry/event-writer.js';
 
 usePastMonths();
 
@@ -131,9 +130,7 @@ test('a session is kept while it is active or has a message, and as long as mess
 
 test('writers and readers go on while a transaction keeps retention waiting, which later finishes', async () => {
   await message(4);
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  cleanUp(() => client.end());
+  const client = await connect(database.url);
   const gateway = createGateway(messageCore(database.db()));
   const send = () => {
     const params = { message: textMessage(), metadata: { agent_type: 'worker' } };

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test as it } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from '../../../embedded/postgres.js';
 import { processInfo } from '../../../embedded/process-table.js';
 import { inOwnProcess, scratch, silent, WITHIN_A_MINUTE } from '../../embedded/host.js';
 import { until } from '../../setup/until.js';
+import { withClient } from '../../setup/with-client.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedPostgres | undefined;
@@ -30,22 +30,11 @@ async function start(): Promise<EmbeddedPostgres> {
   return server;
 }
 
-async function query(url: string, sql: string): Promise<unknown> {
-  const client = new Client({ connectionString: url });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    const answer = await client.query({ text: sql, rowMode: 'array' });
-    return answer.rows[0]?.[0];
-  } finally {
-    await client.end();
-  }
-}
+const query = (url: string, sql: string): Promise<unknown> =>
+  withClient(url, async (client) => (await client.query({ text: sql, rowMode: 'array' })).rows[0]?.[0]);
 
 /** The answer once the server gives one: while it restarts, connections are refused. */
-function queryWhenBack(url: string, sql: string): Promise<unknown> {
-  return until(() => query(url, sql), WITHIN_A_MINUTE);
-}
+const queryWhenBack = (url: string, sql: string): Promise<unknown> => until(() => query(url, sql), WITHIN_A_MINUTE);
 
 describe('embedded Postgres', () => {
   it('keeps its data, port and password from one start to the next', async () => {
@@ -54,6 +43,7 @@ describe('embedded Postgres', () => {
     expect(await query(first.url, 'show server_encoding')).toBe('UTF8');
     expect(first.url).toMatch(/^postgres:\/\/postgres:.+@127\.0\.0\.1:\d+\/fleet$/);
     expect((await stat(join(folder.dir, 'postgres.json'))).mode & 0o777).toBe(0o600);
+    expect(await readFile(join(folder.dir, 'logs', 'postgres.log'), 'utf8')).toContain('ready to accept connections');
     await first.stop();
     expect(await processInfo(first.pid)).toBeUndefined();
     const second = await start();
@@ -167,8 +157,4 @@ describe('embedded Postgres', () => {
     await Promise.all(folders.map((each) => each.remove()));
   });
 
-  it('its log names what happened', async () => {
-    await start();
-    expect(await readFile(join(folder.dir, 'logs', 'postgres.log'), 'utf8')).toContain('ready to accept connections');
-  });
 });

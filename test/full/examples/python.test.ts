@@ -41,14 +41,6 @@ test('an agent on Python and websockets answers, in chunks where it has many', a
   expect(await pieces('count 5 every 1')).toEqual(['1 ', '2 ', '3 ', '4 ', '5 ']);
 });
 
-test('it comes back after a cut and resumes what it was doing', async () => {
-  const counted = await pieces('count 8 every 300', (count) => {
-    if (count === 2) proxy.cut();
-  });
-  expect(counted.join('')).toBe('1 2 3 4 5 6 7 8 ');
-  expect(agent.output).toContain('resumed: True');
-});
-
 test('it comes back over a slow connection without a gap in its chunks', async () => {
   agent.output = '';
   const counted = await pieces('count 60 every 100', (count) => {

@@ -1,12 +1,12 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { transform } from 'esbuild';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
+import { cleanUp } from '../../setup/clean-up.js';
 import { startBarePlatform } from '../../setup/platform/platform.js';
-import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { until } from '../../setup/until.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -18,26 +18,14 @@ const blocks = [
   ...readFileSync(join(root, 'docs', 'tutorial.md'), 'utf8').matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm),
 ].map(([, language = '', text = '']) => ({ language, text }));
 
-let platform: TestPlatform;
-let folder: string;
-let shell: ChildProcessWithoutNullStreams;
-let agent: ChildProcessWithoutNullStreams | undefined;
-
-beforeAll(async () => {
-  // Fixed over the restart, as they are for a reader.
-  const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
-  platform = await startBarePlatform(ports);
-  folder = mkdtempSync(join(inject('runDir'), 'tutorial-'));
-  mkdirSync(join(folder, 'agent-fleet-platform'));
-  symlinkSync(platform.dataDir, join(folder, 'agent-fleet-platform', '.fleet'));
-  shell = spawn('bash', { cwd: folder, env: { PATH: process.env.PATH } });
-}, 120_000);
-
-afterAll(async () => {
-  shell?.kill();
-  agent?.kill('SIGKILL');
-  await platform?.stop();
-});
+/** Fixed over the restart, as they are for a reader. */
+const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
+const platform = await startBarePlatform(ports);
+const folder = mkdtempSync(join(inject('runDir'), 'tutorial-'));
+mkdirSync(join(folder, 'agent-fleet-platform'));
+symlinkSync(platform.dataDir, join(folder, 'agent-fleet-platform', '.fleet'));
+const shell = spawn('bash', { cwd: folder, env: { PATH: process.env.PATH } });
+cleanUp(() => shell.kill());
 
 /** What a block prints in the shell that all blocks share. */
 async function printed(commands: string): Promise<string> {
@@ -57,10 +45,10 @@ async function startAgent(source: string): Promise<string> {
   const { code } = await transform(source, { loader: 'ts', format: 'esm' });
   writeFileSync(join(folder, 'agent.mjs'), code.replace(/(["'])agent-fleet-sdk\1/, JSON.stringify(SDK)));
   const env = { PATH: process.env.PATH, FLEET_DATA_DIR: platform.dataDir };
-  const child = spawn(process.execPath, ['agent.mjs'], { cwd: folder, env });
-  agent = child;
+  const agent = spawn(process.execPath, ['agent.mjs'], { cwd: folder, env });
+  cleanUp(() => agent.kill('SIGKILL'));
   let output = '';
-  child.stdout.on('data', (text: Buffer) => {
+  agent.stdout.on('data', (text: Buffer) => {
     output += text;
   });
   return until(() => output, { what: 'a line from the agent' });

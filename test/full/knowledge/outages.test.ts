@@ -1,29 +1,20 @@
-import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { TestBase } from '../../knowledge/fixture.js';
+import { cleanUp } from '../../setup/clean-up.js';
 import { startBarePlatform } from '../../setup/platform/platform.js';
-import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { allEnded, killEach, type TreeProcess } from '../../setup/platform/process-tree.js';
 import { until } from '../../setup/until.js';
+import { withClient } from '../../setup/with-client.js';
 import { endsOf, expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
-let platform: TestPlatform;
-beforeAll(async () => {
-  platform = await startBarePlatform();
-}, 120_000);
-afterAll(() => platform.kill9());
+const platform = await startBarePlatform();
+cleanUp(() => platform.kill9());
 
 /** Rows as the owner sees them; the server may be away. */
-async function query(text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: platform.devJson().database_url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
+const query = (text: string, values: unknown[]) =>
+  withClient(platform.devJson().database_url, async (client) => {
     return (await client.query<Record<string, unknown>>(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
+  });
 
 const POSTGRES = /postgres(?!ql:).*-D|bin\/postgres/;
 const TEMPORAL = /temporal/;

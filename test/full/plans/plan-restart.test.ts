@@ -1,22 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { PlanResponse } from '../../../contracts/api/plans.js';
 import { createPlan, readPlan, step, untilPlan, untilStep } from '../../plans/plan-fixture.js';
 import { JournalingAgent } from '../../setup/platform/fleet.js';
 import { startBarePlatform } from '../../setup/platform/platform.js';
-import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { until } from '../../setup/until.js';
 
 const STEPS = 100;
 /** How many steps each step waits for at most. */
 const FAN_IN = 3;
-
-let platform: TestPlatform;
-beforeAll(async () => {
-  platform = await startBarePlatform();
-  return () => platform.stop();
-});
 
 /** A hundred steps, each after up to three before it; what was lost with a process is tried again. */
 function manySteps() {
@@ -30,6 +23,7 @@ function manySteps() {
 }
 
 test('a plan of 100 steps survives kill -9 of everything in the middle: no attempt is made twice, and all steps complete', async () => {
+  const platform = await startBarePlatform();
   const { client } = platform;
   const options = { instanceId: 'worker-1', agentType: 'worker', maxConcurrentSessions: 0 };
   const agent = await new JournalingAgent(platform, options, async (dispatch) => {

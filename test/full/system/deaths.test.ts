@@ -1,12 +1,12 @@
 // @module-tag once
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Task } from '../../../contracts/a2a/a2a.js';
 import { GetDeliveriesResponse } from '../../../contracts/api/deliveries.js';
 import { MessagesPendingResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { GUARD_OPERATIONS } from '../../../contracts/api/policies/guards.js';
 import { freePort } from '../../../embedded/free-port.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 import { receiver } from '../../setup/receiver.js';
 import { until } from '../../setup/until.js';
 import { dispatchesTo, hold, joinType, looksOf, to } from '../../system/fixture.js';
@@ -24,29 +24,26 @@ const LET_GO = `
   DROP TRIGGER hold_back ON push_changes; DROP FUNCTION hold_back;
   INSERT INTO push_changes OVERRIDING SYSTEM VALUE SELECT * FROM public.held_changes; DROP TABLE public.held_changes`;
 
-let shared: SharedPlatform;
-beforeAll(async () => {
-  const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
-  shared = await startPlatform(ports);
-  await wantApproval(shared.platform);
-  return shared.dispose;
-});
+const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
+const shared = await startPlatform(ports);
+const { platform, database } = shared;
+const { client } = platform;
+await wantApproval(platform);
 const restart = async () => {
-  await shared.platform.kill9();
-  await shared.platform.start();
+  await platform.kill9();
+  await platform.start();
 };
 const resolve = (id: string, resolution: string) =>
-  shared.platform.client.ok(`/messages/${id}/resolve`, { resolution }, ResolveResponse);
+  client.ok(`/messages/${id}/resolve`, { resolution }, ResolveResponse);
 
 test('everything is killed: a question is asked on, and its answer lets the agent go on', async () => {
-  const { client } = shared.platform;
-  await joinType(shared.platform, 'patient', (dispatch) => dispatch.ask({ kind: 'approval', title: 'Launch?' }));
+  await joinType(platform, 'patient', (dispatch) => dispatch.ask({ kind: 'approval', title: 'Launch?' }));
   const task = await client.send('launch', to('patient'));
   expect(task.status.state).toBe('input-required');
   await restart();
   const { messages } = await client.ok('/messages/pending', {}, MessagesPendingResponse);
   expect(messages.map(({ message_id }) => message_id)).toContain(task.id);
-  await joinType(shared.platform, 'patient', ({ payload, result }) =>
+  await joinType(platform, 'patient', ({ payload, result }) =>
     result(`launched ${payload.params.metadata?.resolution !== undefined}`),
   );
   await resolve(task.id, 'approved');
@@ -54,10 +51,9 @@ test('everything is killed: a question is asked on, and its answer lets the agen
 }, 120_000);
 
 test('everything is killed: output that is held is delivered once it is approved', async () => {
-  const { client } = shared.platform;
   const guard = { guard: 'secrets', enabled: true, decision: 'require_approval', config: { stages: ['output'] } };
   await client.ok('/policies/update_guard', guard, GUARD_OPERATIONS.updateGuard.response);
-  const agent = await joinType(shared.platform, 'teller-of-secrets', (dispatch) => dispatch.result(ANSWER));
+  const agent = await joinType(platform, 'teller-of-secrets', (dispatch) => dispatch.result(ANSWER));
   const task = await client.send('Tell me', to('teller-of-secrets'));
   expect(task.status.state).toBe('input-required');
   await restart();
@@ -69,24 +65,23 @@ test('everything is killed: output that is held is delivered once it is approved
 }, 120_000);
 
 test('what a crash came before, or cut off, is told after the next start', async () => {
-  const { client } = shared.platform;
   const before = await receiver();
   const cutOff = await receiver((response, attempt) => {
     if (attempt > 1) response.end();
   });
-  const agent = await joinType(shared.platform, 'crash');
+  const agent = await joinType(platform, 'crash');
   const { task, dispatch } = await hold(client, agent, to('crash'));
   const set = (id: string, url: string) =>
     client.call('tasks/pushNotificationConfig/set', { taskId: task.id, pushNotificationConfig: { id, url } });
   await set('before', before.url);
   await set('cut off', cutOff.url);
-  await shared.database.query(HOLD_BACK);
+  await database.query(HOLD_BACK);
   dispatch.result('done');
   await cutOff.untilArrived(1);
-  await shared.platform.kill9();
-  await shared.database.query(LET_GO);
+  await platform.kill9();
+  await database.query(LET_GO);
   expect(before.arrived).toEqual([]);
-  await shared.platform.start();
+  await platform.start();
   const states = async () => {
     const answer = await client.ok('/webhooks/get_deliveries', { task_id: task.id }, GetDeliveriesResponse);
     return answer.deliveries.map(({ status }) => status).join();
@@ -96,8 +91,6 @@ test('what a crash came before, or cut off, is told after the next start', async
 }, 120_000);
 
 test('everything is killed: a tool call that waits for approval survives it at each step', async () => {
-  const { platform } = shared;
-  const { client } = platform;
   const { dispatchStates } = looksOf(shared);
   /** Of the dispatches of which something went out. */
   const states = async (id: string) => (await dispatchStates(id)).filter((state) => state !== 'released').join();

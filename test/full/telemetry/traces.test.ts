@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { AlertRule } from '../../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { PlanResponse } from '../../../contracts/api/plans.js';
@@ -12,45 +12,36 @@ import {
 } from '../../../contracts/api/telemetry.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { spanIdOf, uuidOf } from '../../../runtime/ids.js';
-import { FleetClient } from '../../../sdk/index.js';
 import { callTool, resultOf, take } from '../../mesh/tools/tool-fixture.js';
 import { createPlan, newSession, step, untilPlan } from '../../plans/plan-fixture.js';
-import { type Behaviour, echo, type RawAgent } from '../../setup/agent.js';
-import type { ApiClient } from '../../setup/platform/api-client.js';
+import { type Behaviour, echo } from '../../setup/agent.js';
+import { fleetClient } from '../../setup/fleet-client.js';
 import { joinAgent, openSocket, registerAgent } from '../../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 import { withClocks } from '../../setup/platform/platform-process.js';
 import { receiver } from '../../setup/receiver.js';
 import { until } from '../../setup/until.js';
+import { joinType } from '../../system/fixture.js';
+import { wantApproval } from '../../system/sdk-agents.js';
 import { type CollectedSpan, sendTraced, TestCollector } from '../../telemetry/collector.js';
 import { connect } from '../../telemetry/event-writer.js';
-
-let shared: SharedPlatform;
-let client: ApiClient;
-let collector: TestCollector;
-let teller: RawAgent;
 
 const CALLER_SPAN = 'b7ad6b7169203331';
 const callersTrace = (digit: string) => digit.repeat(32);
 
-beforeAll(async () => {
-  collector = await TestCollector.start();
-  shared = await startPlatform({
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20secret',
-    OTEL_SERVICE_NAME: 'fleet-under-test',
-    ...withClocks({ exportPauseMaxMs: 1_000 }), // the collector is away at first
-  });
-  client = shared.platform.client;
-  await until(async () => (await shared.database.query('SELECT 1 FROM trace_exports')).length > 0, {
-    what: 'the exporter',
-  });
-  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-  teller = await joinAgent(shared.platform, { instanceId: 'teller-1', agentType: 'teller', tools: ['pay'] });
-  const policy = { scope: 'tool', name: 'payments', decision: 'require_approval', match: { tools: ['pay'] } };
-  await client.ok('/policies/create_policy', policy, PolicyResponse);
-  return shared.dispose;
+const collector = await TestCollector.start();
+const shared = await startPlatform({
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20secret',
+  OTEL_SERVICE_NAME: 'fleet-under-test',
+  ...withClocks({ exportPauseMaxMs: 1_000 }), // the collector is away at first
 });
+const { client } = shared.platform;
+const exporting = async () => (await shared.database.query('SELECT 1 FROM trace_exports')).length > 0;
+await until(exporting, { what: 'the exporter' });
+await joinType(shared.platform, 'echo', echo);
+const teller = await joinAgent(shared.platform, { instanceId: 'teller-1', agentType: 'teller', tools: ['pay'] });
+await wantApproval(shared.platform);
 
 /** Sends as a caller that has a trace of its own. @returns the id of the task */
 async function sendIn(traceId: string, text: string, message: object = {}, metadata: object = {}): Promise<string> {
@@ -276,13 +267,11 @@ test('a plan shows its steps, and their messages below them', async () => {
 });
 
 test('the SDK lists traces and reads one', async () => {
-  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-  const fleet = new FleetClient({ url, clientId, clientSecret });
-  const list = await fleet.telemetry.getTraces({ status: 'ok', pageSize: 1 });
+  const { telemetry } = fleetClient(shared.platform);
+  const list = await telemetry.getTraces({ status: 'ok', pageSize: 1 });
   const [first] = 'traces' in list ? list.traces : [];
-  const one = await fleet.telemetry.getTraces({ traceId: first?.traceId ?? '' });
+  const one = await telemetry.getTraces({ traceId: first?.traceId ?? '' });
   expect(one).toMatchObject({ trace: { ...first, spans: expect.any(Array) } });
-  fleet.close();
 });
 
 /** Tool calls of a message, more than its trace has. */

@@ -118,12 +118,10 @@ export async function startPlatform(
   return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };
 }
 
-/** A platform that brings its own Postgres and Temporal, as on a bare machine. */
-export async function startBarePlatform(env: Record<string, string> = {}): Promise<TestPlatform> {
-  const platform = new TestPlatform({
-    dataDir: mkdtempSync(join(inject('runDir'), 'bare-')),
-    register: join(inject('runDir'), 'processes'),
-    env,
-  });
+/** A platform that brings its own Postgres and Temporal, as on a bare machine. It is stopped after the test or the file. */
+export function startBarePlatform(env: Record<string, string> = {}): Promise<TestPlatform> {
+  const dataDir = mkdtempSync(join(inject('runDir'), 'bare-'));
+  const platform = new TestPlatform({ dataDir, register: join(inject('runDir'), 'processes'), env });
+  cleanUp(() => platform.stop());
   return platform.start();
 }

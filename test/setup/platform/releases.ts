@@ -3,8 +3,8 @@ import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSy
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
+import { withClient } from '../with-client.js';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -113,13 +113,6 @@ export function thisBuildWith(folder: string, name: string, sql: string): string
 
 /** Makes a database of the tests empty, so that the release that starts first makes its tables. */
 export async function empty(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await client.query(
-      `DROP SCHEMA public, ${FUNCTION_SCHEMA} CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC`,
-    );
-  } finally {
-    await client.end();
-  }
+  const sql = `DROP SCHEMA public, ${FUNCTION_SCHEMA} CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC`;
+  await withClient(databaseUrl, (client) => client.query(sql));
 }

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { type FixtureAgent, receive } from '../../../mesh/fixture-agent.js';
 import { MeshFixture } from '../../../mesh/mesh-fixture.js';
-import { type FreshDatabase, freshDatabase } from '../../../setup/database.js';
+import { freshDatabase } from '../../../setup/database.js';
 import { until } from '../../../setup/until.js';
 
 /** Agents of the node that dies; more with `MESH_RETURNING`. */
@@ -10,23 +10,17 @@ const AGENTS = Math.max(1_000, Number(process.env.MESH_RETURNING ?? 0));
 const SESSIONS = 50;
 const AT_WORK = 20;
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = await new MeshFixture(database).reset();
-});
-afterAll(() => database.drop());
+const database = await freshDatabase();
+const fixture = await new MeshFixture(database).reset();
 
 const name = (index: number) => `agent-${index}`;
 
-async function registerAll(): Promise<void> {
-  await database.query(
+const registerAll = () =>
+  database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
      SELECT $1, 'agent-' || n, 'worker', 'connected', 'offline', 0 FROM generate_series(0, $2 - 1) AS n`,
     [fixture.tenantId, AGENTS],
   );
-}
 
 /** The session of a message, with the agent that it keeps. */
 async function sessionOf(messageId: string) {
@@ -80,12 +74,8 @@ it('takes all agents of a dead node back at once: none is lost, nor a session, a
   expect(welcomed.filter(({ welcome }) => welcome.resumed)).toEqual([]);
   expect(next.server.stats()).toMatchObject({ ready: AGENTS + 1, suspended: 0 });
   expect(probesMeanwhile).toBeGreaterThan(0);
-  const rows = await database.query('SELECT 1 FROM agents WHERE tenant_id = $1 AND mesh_id = $2 AND status = $3', [
-    fixture.tenantId,
-    next.meshId,
-    'available',
-  ]);
-  expect(rows).toHaveLength(AGENTS + 1);
+  const available = "SELECT count(*)::int FROM agents WHERE tenant_id = $1 AND mesh_id = $2 AND status = 'available'";
+  expect(await database.value(available, [fixture.tenantId, next.meshId])).toBe(AGENTS + 1);
 
   // What was at work has failed by then; every session is where it was, with its agent.
   for (const [index, { ref }] of before.entries()) {

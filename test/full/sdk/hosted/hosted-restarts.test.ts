@@ -1,25 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Agent, FleetClient, isTransient, type Task } from '../../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { Agent, isTransient, type Task } from '../../../../sdk/index.js';
+import { fleetClient } from '../../../setup/fleet-client.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 
 const RESTARTS = 10;
 const CALLERS = 32;
 /** Answers that each agent gives before it is stopped: it is stopped under load, not between loads. */
 const ANSWERS_BETWEEN = 150;
 const WORK_MS = [0, 0, 0, 20, 150];
-let shared: SharedPlatform;
-
-beforeAll(async () => {
-  shared = await startPlatform();
-});
-afterAll(() => shared?.dispose());
-
-function access() {
-  const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = shared.platform.devJson();
-  return { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-}
+const { platform } = await startPlatform();
+const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = platform.devJson();
+const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
+const client = fleetClient(platform);
 
 /** An agent of one name at one address, and how many messages it has answered in all its lives. */
 class RestartedAgent {
@@ -28,13 +22,8 @@ class RestartedAgent {
   #port = 0;
 
   async start(): Promise<void> {
-    this.#agent = new Agent({
-      ...access(),
-      type: 'baker',
-      instanceId: 'baker-1',
-      maxConcurrentSessions: 0,
-      drainOnSignals: false,
-    });
+    const named = { type: 'baker', instanceId: 'baker-1' };
+    this.#agent = new Agent({ ...access, ...named, maxConcurrentSessions: 0, drainOnSignals: false });
     this.#agent.onMessage(async (task) => {
       await delay(WORK_MS[this.answers % WORK_MS.length]);
       this.answers += 1;
@@ -54,7 +43,7 @@ class RestartedAgent {
 }
 
 /** On a slow machine the platform refuses calls beyond what it has the time for. */
-async function sendUntilAccepted(client: FleetClient, text: string): Promise<Task> {
+async function sendUntilAccepted(text: string): Promise<Task> {
   for (;;) {
     try {
       return await client.send(text, { agentType: 'baker', messageId: text });
@@ -65,18 +54,14 @@ async function sendUntilAccepted(client: FleetClient, text: string): Promise<Tas
 }
 
 test('a hosted agent that is restarted again and again under load answers every message', async () => {
-  const client = new FleetClient(access());
   const agent = new RestartedAgent();
-  onTestFinished(async () => {
-    client.destroy();
-    await agent.stop(0);
-  });
+  onTestFinished(() => agent.stop(0));
   await agent.start();
   const tasks: Task[] = [];
   let isOver = false;
   const caller = async (name: number) => {
     for (let number = 0; !isOver; number += 1) {
-      tasks.push(await sendUntilAccepted(client, `${name}.${number}`));
+      tasks.push(await sendUntilAccepted(`${name}.${number}`));
     }
   };
   const callers = Promise.all(Array.from({ length: CALLERS }, (_, name) => caller(name)));

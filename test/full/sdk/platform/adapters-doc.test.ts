@@ -2,11 +2,11 @@ import { execFile, spawn } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { FleetClient } from '../../../../sdk/index.js';
+import { expect, onTestFinished, test } from 'vitest';
 import { httpServer } from '../../../runtime/loopback-server.js';
 import { answerAsOpenai, SAID } from '../../../sdk/platform/openai-server.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { fleetClient } from '../../../setup/fleet-client.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 import { until } from '../../../setup/until.js';
 import { emptyProjectWithPackage } from './packed-project.js';
 
@@ -14,35 +14,29 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..', '..', '..');
 const DOC = readFileSync(join(root, 'docs', 'adapters.md'), 'utf8');
 const FRAMEWORKS = ['@ai-sdk', '@langchain', '@mastra', '@openai', 'ai'];
-let shared: SharedPlatform;
-let project: string;
-let environment: NodeJS.ProcessEnv;
-
 /** The programs of a section, as they stand there. */
 function programsOf(section: string, document = DOC): string[] {
   const text = document.split(/^## /m).find((part) => part.startsWith(section)) ?? '';
   return [...text.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program);
 }
 
-beforeAll(async () => {
-  shared = await startPlatform();
-  project = await emptyProjectWithPackage('adapters-doc');
-  for (const name of FRAMEWORKS)
-    symlinkSync(join(root, 'sdk', 'adapters', 'node_modules', name), join(project, 'node_modules', name));
-  for (const program of programsOf('Before the first agent')) {
-    const [, file = ''] = /^\/\/ (\S+\.js):/.exec(program) ?? [];
-    writeFileSync(join(project, file), program);
-  }
-  const model = await httpServer(answerAsOpenai);
-  environment = {
-    PATH: process.env.PATH,
-    FLEET_DATA_DIR: shared.platform.dataDir,
-    OPENAI_BASE_URL: `${model.url}/v1`,
-    OPENAI_API_KEY: 'key',
-    OPENAI_AGENTS_DISABLE_TRACING: '1',
-  };
-}, 240_000);
-afterAll(() => shared?.dispose());
+const { platform } = await startPlatform();
+const client = fleetClient(platform);
+const project = await emptyProjectWithPackage('adapters-doc');
+for (const name of FRAMEWORKS)
+  symlinkSync(join(root, 'sdk', 'adapters', 'node_modules', name), join(project, 'node_modules', name));
+for (const program of programsOf('Before the first agent')) {
+  const [, file = ''] = /^\/\/ (\S+\.js):/.exec(program) ?? [];
+  writeFileSync(join(project, file), program);
+}
+const model = await httpServer(answerAsOpenai);
+const environment = {
+  PATH: process.env.PATH,
+  FLEET_DATA_DIR: platform.dataDir,
+  OPENAI_BASE_URL: `${model.url}/v1`,
+  OPENAI_API_KEY: 'key',
+  OPENAI_AGENTS_DISABLE_TRACING: '1',
+};
 
 /** Starts the program that is the agent of a type, and waits until it can be called. */
 async function startAgent(programs: string[], type: string): Promise<void> {
@@ -51,9 +45,6 @@ async function startAgent(programs: string[], type: string): Promise<void> {
   writeFileSync(join(project, file), program);
   const child = spawn(process.execPath, [file], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
   onTestFinished(() => void child.kill('SIGKILL'));
-  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-  const client = new FleetClient({ url, clientId, clientSecret });
-  onTestFinished(() => client.destroy());
   await until(
     async () => child.exitCode !== null || (await client.post('/agents/get', { agent_type: type })).count === 1,
   );

@@ -1,24 +1,17 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { verifySecret } from '../../../../auth/credentials.js';
 import { loadOrCreateSecretKey } from '../../../../runtime/secret-key.js';
-import { createSecrets, type Secrets } from '../../../../runtime/secrets.js';
-import { type FreshDatabase, freshDatabase } from '../../../setup/database.js';
+import { createSecrets } from '../../../../runtime/secrets.js';
+import { freshDatabase } from '../../../setup/database.js';
 
 const CLI = new URL('../../../../dist/cli/fleet.js', import.meta.url).pathname;
-let database: FreshDatabase;
-let dataDir: string;
-let secrets: Secrets;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  dataDir = mkdtempSync(join(inject('runDir'), 'fleet-cli-'));
-  secrets = createSecrets(await loadOrCreateSecretKey(dataDir));
-  writeFileSync(join(dataDir, 'dev.json'), JSON.stringify({ database_url: database.url }));
-});
-afterAll(() => database.drop());
+const database = await freshDatabase();
+const dataDir = mkdtempSync(join(inject('runDir'), 'fleet-cli-'));
+const secrets = createSecrets(await loadOrCreateSecretKey(dataDir));
+writeFileSync(join(dataDir, 'dev.json'), JSON.stringify({ database_url: database.url }));
 
 interface CliResult {
   code: number;
@@ -42,14 +35,6 @@ async function json(...args: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-async function eventTypes(tenantId: unknown): Promise<string[]> {
-  const rows = await database.query<{ event_type: string }>(
-    'SELECT event_type FROM events WHERE tenant_id = $1 ORDER BY occurred_at',
-    [tenantId],
-  );
-  return rows.map(({ event_type }) => event_type);
-}
-
 test('the default type of a tenant is set and taken away', async () => {
   const { tenant_id } = await json('tenants', 'create', 'default type');
   const update = (type: string) => json('tenants', 'update', String(tenant_id), '--default-agent-type', type);
@@ -66,18 +51,8 @@ test('a tenant and a credential are made, used and ended', async () => {
   const tenant = await json('tenants', 'create', 'Acme & Söhne');
   expect(tenant).toEqual({ tenant_id: expect.stringMatching(/^ten_/), name: 'Acme & Söhne' });
   const tenantId = String(tenant.tenant_id);
-  const made = await json(
-    'credentials',
-    'create',
-    '--tenant',
-    tenantId,
-    '--name',
-    'ci',
-    '--scopes',
-    'read,admin',
-    '--agent-types',
-    'a,b',
-  );
+  const access = ['--scopes', 'read,admin', '--agent-types', 'a,b'];
+  const made = await json('credentials', 'create', '--tenant', tenantId, '--name', 'ci', ...access);
   expect(made).toEqual({
     credential_id: expect.stringMatching(/^cred_/),
     client_id: made.credential_id,
@@ -102,7 +77,8 @@ test('a tenant and a credential are made, used and ended', async () => {
   expect(credentials).toEqual([expect.objectContaining({ name: 'ci', revoked_at: expect.any(String) })]);
 
   expect(await json('tenants', 'delete', tenantId)).toEqual(tenant);
-  expect(await eventTypes(tenantId)).toEqual(['tenant.created', 'tenant.deleted']);
+  const events = 'SELECT event_type FROM events WHERE tenant_id = $1 ORDER BY occurred_at';
+  expect(await database.column(events, [tenantId])).toEqual(['tenant.created', 'tenant.deleted']);
   expect((await fleet(['tenants', 'delete', tenantId])).code).toBe(1);
 });
 

@@ -92,15 +92,6 @@ describe('on a platform', () => {
     expect(textOf(await client.send('a fleet of agents', { agentType: 'clerk' }))).toBe('agents');
   });
 
-  test('comes back after a cut and resumes its stream', async () => {
-    const agent = await startAgent();
-    const counted = await pieces('8', (count) => {
-      if (count === 2) proxy.cut();
-    });
-    expect(counted.join('')).toBe('1 2 3 4 5 6 7 8 ');
-    expect(agent.output).toContain('resumed=True');
-  });
-
   test('a question outlives the process that asked it', async () => {
     const first = await startAgent();
     const waiting = await client.send('tea', toAgent('order'));

@@ -1,20 +1,19 @@
 // @module-tag once
-import pg from 'pg';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../../../db/migrate.js';
 import type { Behaviour } from '../../../setup/agent.js';
+import { cleanUp } from '../../../setup/clean-up.js';
 import type { RecordReader } from '../../../setup/histories/record-checker.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
 import { startBarePlatform } from '../../../setup/platform/platform.js';
-import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { allEnded, killEach } from '../../../setup/platform/process-tree.js';
 import { randomFrom } from '../../../setup/seed.js';
 import { until } from '../../../setup/until.js';
+import { withClient } from '../../../setup/with-client.js';
 import { Callers, expectEndedOnce, idsOf, notEnded } from '../../../system/callers.js';
 
 const MESSAGES = 200;
-let platform: TestPlatform;
-let agents: JournalingAgent[];
+const platform = await startBarePlatform({ QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
 const random = randomFrom();
 
 /** How long an answer takes at most; long enough that most of what was sent is in flight when a server is killed. */
@@ -28,15 +27,10 @@ const slow: Behaviour = (dispatch) => {
 
 /** Reads the platform's own Postgres, which is another one after each restart. */
 const reader: RecordReader = {
-  query: async (text, values) => {
+  query: (text, values) => {
     const options = `-c search_path=${FUNCTION_SCHEMA},public`;
-    const client = new pg.Client({ connectionString: platform.devJson().database_url, options });
-    await client.connect();
-    try {
-      return (await client.query(text, values)).rows;
-    } finally {
-      await client.end();
-    }
+    const config = { connectionString: platform.devJson().database_url, options };
+    return withClient(config, async (client) => (await client.query(text, values)).rows);
   },
 };
 
@@ -46,16 +40,10 @@ async function healthy(): Promise<void> {
   if (platform.ended) throw new Error(`the platform ended: ${platform.ended}\n${platform.log().slice(-4_000)}`);
 }
 
-beforeAll(async () => {
-  platform = await startBarePlatform({ QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
-  const join = (instanceId: string) =>
-    new JournalingAgent(platform, { instanceId, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
-  agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
-  return async () => {
-    await Promise.all(agents.map((agent) => agent.stop()));
-    await platform.stop();
-  };
-});
+const join = (instanceId: string) =>
+  new JournalingAgent(platform, { instanceId, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
+const agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
+cleanUp(() => Promise.all(agents.map((agent) => agent.stop())));
 
 test('kill -9 of the whole process tree, twice, with 200 messages in flight: each acknowledged one ends once', async () => {
   const callers = new Callers(platform.client);

@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { DEFAULT_CLOCKS } from '../../../../runtime/clocks.js';
 import type { Behaviour } from '../../../setup/agent.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
 import { startBarePlatform } from '../../../setup/platform/platform.js';
-import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { until } from '../../../setup/until.js';
 
 /** Than a node may stand still before others take it for dead. */
 const LONGER_MS = DEFAULT_CLOCKS.deadNodeMs + 5_000;
 
-let platform: TestPlatform;
-let agent: JournalingAgent;
+const platform = await startBarePlatform();
 /** Dispatches that the agent is still on; each call answers one. */
 const held: (() => void)[] = [];
 const holding: Behaviour = (dispatch) => void held.push(() => dispatch.result(`done: ${dispatch.text}`));
@@ -20,17 +18,9 @@ async function send(text: string): Promise<string> {
   return task.id;
 }
 
-beforeAll(async () => {
-  platform = await startBarePlatform();
-  const options = { instanceId: 'patient-1', agentType: 'patient', maxConcurrentSessions: 0 };
-  agent = await new JournalingAgent(platform, options, holding).start();
-});
-afterAll(async () => {
-  await agent?.stop();
-  await platform?.stop();
-});
-
 test('a platform that stands still, alone, for longer than a node may costs no message that an agent is on', async () => {
+  const options = { instanceId: 'patient-1', agentType: 'patient', maxConcurrentSessions: 0 };
+  const agent = await new JournalingAgent(platform, options, holding).start();
   const ids = await Promise.all(['a', 'b', 'c', 'd'].map(send));
   await until(() => held.length === ids.length, { what: 'the dispatches' });
   const began = performance.now();
@@ -40,4 +30,5 @@ test('a platform that stands still, alone, for longer than a node may costs no m
   for (const answer of held) answer();
   for (const id of ids) await until(async () => (await platform.client.message(id)).state === 'completed');
   expect(agent.journal.map((entry) => entry.message_id).sort()).toEqual(ids.sort());
+  await agent.stop();
 }, 120_000);
