@@ -58,13 +58,8 @@ export function looksOf({ database, temporal, platform }: Pick<TenantPlatform, '
       return (await query).currentDetails;
     },
     /** The states of a message's dispatches, the oldest first. */
-    dispatchStates: async (messageId: string): Promise<string[]> => {
-      const rows = await database.query<{ state: string }>(
-        'SELECT state FROM dispatches WHERE message_id = $1 ORDER BY created_at',
-        [messageId],
-      );
-      return rows.map(({ state }) => state);
-    },
+    dispatchStates: (messageId: string): Promise<string[]> =>
+      database.column('SELECT state FROM dispatches WHERE message_id = $1 ORDER BY created_at', [messageId]),
   };
 }
 

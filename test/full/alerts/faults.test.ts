@@ -42,10 +42,10 @@ describe('a receiver that fails', () => {
   const isOpen = async (url: string) =>
     (await breakers()).some(({ receiver: one, is_open }) => isAt(url)(one) && is_open);
   /** The slots that deliveries to a receiver have. */
-  const slotsOf = async (url: string) => {
+  const slotsOf = (url: string) => {
     const count =
-      'SELECT count(*)::integer AS slots FROM delivery_queue WHERE started_at IS NOT NULL AND starts_with(receiver, $1)';
-    return (await shared.database.query<{ slots: number }>(count, [new URL(url).origin]))[0]?.slots;
+      'SELECT count(*)::integer FROM delivery_queue WHERE started_at IS NOT NULL AND starts_with(receiver, $1)';
+    return shared.database.value<number>(count, [new URL(url).origin]);
   };
 
   test('takes no slot from others: a dead one beside a good one of another tenant and of the same', async () => {

@@ -11,6 +11,9 @@ import { useUpTurns } from '../../setup/used-up-turns.js';
 const { fixture: agentOf } = hostedSetup(freshDatabase);
 const MAX = LIMITS.dispatchesInFlightPerConnection;
 
+const isSaturated = ({ database, tenantId }: Awaited<ReturnType<typeof agentOf>>['fixture']) =>
+  database.value<boolean>('SELECT is_saturated(a) FROM agents a WHERE tenant_id = $1', [tenantId]);
+
 test('an agent that does not answer gets its share of a node, and more are refused at once until one ends', async () => {
   const answers: (() => void)[] = [];
   const { fixture } = await agentOf({
@@ -19,22 +22,13 @@ test('an agent that does not answer gets its share of a node, and more are refus
   const runner = fixture.runner();
   const refs = await pLimit(16).map(Array.from({ length: MAX + 1 }), () => fixture.open());
   const ends = refs.map((ref) => runner.run(ref));
-  const isSaturated = async (): Promise<boolean> => {
-    const [row] = await fixture.database.query<{ saturated: boolean }>(
-      'SELECT is_saturated(a) AS saturated FROM agents a WHERE tenant_id = $1',
-      [fixture.tenantId],
-    );
-    return row?.saturated === true;
-  };
   expect(await Promise.race(ends)).toMatchObject({ kind: 'not_sent' });
-  await until(isSaturated, { what: 'the saturation' });
+  await until(() => isSaturated(fixture), { what: 'the saturation' });
   await until(() => answers.length === MAX, { what: 'the requests' });
   answers.shift()?.();
-  await until(async () => !(await isSaturated()), { what: 'the end of the saturation' });
+  await until(async () => !(await isSaturated(fixture)), { what: 'the end of the saturation' });
   for (const answer of answers) answer();
-  await until(async () => (await Promise.all(ends)).filter(({ kind }) => kind === 'closed').length === MAX, {
-    what: 'the ends',
-  });
+  expect((await Promise.all(ends)).filter(({ kind }) => kind === 'closed')).toHaveLength(MAX);
 });
 
 test('an agent is marked and freed while its tenant has no turn at the database', async () => {
@@ -55,30 +49,21 @@ test('a node that has no room for an agent does not keep the other nodes from se
   const { fixture } = await agentOf({});
   const agent = { tenant_id: fixture.tenantId, instance_id: 'hosted-1' };
   const { db } = fixture.core;
-  const saturated = async () => {
-    const [row] = await fixture.database.query<{ saturated: boolean }>(
-      'SELECT is_saturated(a) AS saturated FROM agents a WHERE tenant_id = $1',
-      [fixture.tenantId],
-    );
-    return row?.saturated;
-  };
-  const renew = () =>
-    fixture.database.query(
-      `INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_one'), ('mesh_two'), ('mesh_test')
-       ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now()`,
-    );
-  await renew();
+  await fixture.database.query(
+    `INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_one'), ('mesh_two'), ('mesh_test')
+     ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now()`,
+  );
   for (const node of ['mesh_one', 'mesh_test']) {
     await markSaturated(db, agent, node);
-    expect(await saturated()).toBe(false);
+    expect(await isSaturated(fixture)).toBe(false);
   }
   await markSaturated(db, agent, 'mesh_two');
-  expect(await saturated()).toBe(true);
+  expect(await isSaturated(fixture)).toBe(true);
   expect(await endSaturation(db, agent, 'mesh_one')).toMatchObject({ instance_id: 'hosted-1' });
-  expect(await saturated()).toBe(false);
+  expect(await isSaturated(fixture)).toBe(false);
   // A dead node has no room either way.
   await fixture.database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_one'");
   await markSaturated(db, agent, 'mesh_two');
-  expect(await saturated()).toBe(true);
+  expect(await isSaturated(fixture)).toBe(true);
   await fixture.database.query("DELETE FROM mesh_nodes WHERE mesh_id IN ('mesh_one', 'mesh_two')");
 });

@@ -12,7 +12,7 @@ import { holdSecretKey } from '../../../db/secret-key.js';
 import { createPolicyCatalog } from '../../../policy/policy-catalog.js';
 import { SEALED } from '../../../runtime/sealed-columns.js';
 import { loadOrCreateSecretKey, readSecretKeys, renewSecretKey } from '../../../runtime/secret-key.js';
-import { createSecrets } from '../../../runtime/secrets.js';
+import { createSecrets, type Secrets } from '../../../runtime/secrets.js';
 import { testAuthor } from '../../setup/author.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
@@ -59,14 +59,21 @@ async function fixture(key: string) {
   return { database, db, secrets, tenant };
 }
 
+/** A new credential of the tenant, whose secret is hashed with the key of `secrets`. */
+async function newClient(db: Db, secrets: Secrets, tenant: string) {
+  const { credential, client_secret } = await db.tenant(tenant, (tx) =>
+    createCredential(tx, secrets, testAuthor(tenant), { name: 'n', scopes: ['read'] }),
+  );
+  return { client_id: credential.client_id, client_secret };
+}
+
 /** The values of every sealed column in plain, by key of the registry; throws where one cannot be read. */
 async function readAll(db: Db, key: string): Promise<Record<string, string[]>> {
   const secrets = createSecrets(key);
   const plain: Record<string, string[]> = {};
   for (const [name, { table, column, purpose }] of Object.entries(SEALED)) {
-    const rows = await db.system((tx) =>
-      tx.query<{ value: Buffer }>(`SELECT ${column} AS value FROM ${table} WHERE ${column} IS NOT NULL`),
-    );
+    const select = `SELECT ${column} AS value FROM ${table} WHERE ${column} IS NOT NULL`;
+    const rows = await db.system((tx) => tx.query<{ value: Buffer }>(select));
     plain[name] = rows.map(({ value }) => secrets.decrypt(value, purpose).toString()).sort();
   }
   return plain;
@@ -153,9 +160,7 @@ test('a value that changes while it is sealed anew keeps its change', async () =
 test('a process with the old key alone stores nothing that it sealed or hashed; one with both keys uses the new one at once', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db, database, secrets, tenant } = await fixture(old);
-  const create = (with_: typeof secrets) =>
-    db.tenant(tenant, (tx) => createCredential(tx, with_, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
-  await create(secrets);
+  await newClient(db, secrets, tenant);
   // A transaction that seals something as the rotation begins.
   const [held, released] = [gate(), gate()];
   const sealing = db.system(async (tx) => {
@@ -172,11 +177,10 @@ test('a process with the old key alone stores nothing that it sealed or hashed; 
   await sealing;
   await rotation;
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['last']);
-  await expect(create(createSecrets(old))).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
-  await expect(rotateSigningKeys(db, createSecrets(old))).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
-  const notNoticed = createSecrets(old, [next]);
-  const made = await create(notNoticed);
-  const client = { client_id: made.credential.client_id, client_secret: made.client_secret };
+  const unavailable = { code: 'SERVICE_UNAVAILABLE' };
+  await expect(newClient(db, createSecrets(old), tenant)).rejects.toMatchObject(unavailable);
+  await expect(rotateSigningKeys(db, createSecrets(old))).rejects.toMatchObject(unavailable);
+  const client = await newClient(db, createSecrets(old, [next]), tenant); // has not noticed the rotation
   expect(await verifySecret(db, createSecrets(next), client)).not.toBeNull();
   await readAll(db, next);
 });
@@ -204,9 +208,7 @@ test('a second rotation is refused, and keeps the previous key, while client sec
   const dataDir = mkdtempSync(join(inject('runDir'), 'secret-key-'));
   const first = await loadOrCreateSecretKey(dataDir);
   const { db, database, secrets, tenant } = await fixture(first);
-  const made = await db.system((tx) =>
-    createCredential(tx, secrets, testAuthor(tenant), { name: 'n', scopes: ['read'] }),
-  );
+  const client = await newClient(db, secrets, tenant);
   // Of a release that did not note the key.
   await database.query('UPDATE credentials SET secret_key_id = NULL');
   const [second = '', ...before] = await renewSecretKey(dataDir);
@@ -217,16 +219,14 @@ test('a second rotation is refused, and keeps the previous key, while client sec
     ...{ db, secrets: createSecrets(second, before), keys: [second, first] as [string, string] },
     renewKeys: () => renewSecretKey(dataDir),
   };
-  const { credential_id } = made.credential;
-  await expect(rotateSecret(store)).rejects.toThrow(new RegExp(`1 client secrets still need .*${credential_id}`));
+  await expect(rotateSecret(store)).rejects.toThrow(new RegExp(`1 client secrets still need .*${client.client_id}`));
   const third = newKey();
   await expect(rotate(db, second, third)).rejects.toThrow(SecretKeyMismatch);
   expect(await readSecretKeys(dataDir)).toEqual([second, first]);
   expect(readFileSync(join(dataDir, 'secret.key.previous'), 'utf8')).toContain(first);
-  const status = { rotation_under_way: false, credentials_left: 1, credential_ids_left: [credential_id] };
+  const status = { rotation_under_way: false, credentials_left: 1, credential_ids_left: [client.client_id] };
   expect(await secretKeyStatus(store)).toEqual(status);
   // Its next use frees the way.
-  const client = { client_id: credential_id, client_secret: made.client_secret };
   expect(await verifySecret(db, store.secrets, client)).not.toBeNull();
   await rotate(db, second, third);
   expect(await verifySecret(db, createSecrets(third, [second]), client)).not.toBeNull();
@@ -276,26 +276,22 @@ test('a run that ends late does not take the place of the rotation after it', as
 test('a client secret is valid before, during and after a rotation, and is hashed anew at its next use', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db, secrets, tenant } = await fixture(old);
-  const made = () =>
-    db.system((tx) => createCredential(tx, secrets, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
+  const made = () => newClient(db, secrets, tenant);
   const [used, unused, overlapping] = [await made(), await made(), await made()];
-  const newer = await db.system((tx) =>
-    rotateCredential(tx, secrets, testAuthor(tenant), overlapping.credential.credential_id, 3_600),
+  const { client_id } = overlapping;
+  const { client_secret } = await db.system((tx) =>
+    rotateCredential(tx, secrets, testAuthor(tenant), client_id, 3_600),
   );
-  const login = (keys: string[], { credential, client_secret }: typeof used) => {
-    const [key = '', ...others] = keys;
-    return verifySecret(db, createSecrets(key, others), { client_id: credential.client_id, client_secret });
-  };
-  const report = await rotate(db, old, next);
-  expect(report.credentials_left).toBe(3);
-  for (const credential of [used, overlapping, newer]) {
-    expect(await login([next], credential)).toBeNull();
-    expect(await login([next, old], credential)).not.toBeNull();
-    expect(await login([next], credential)).not.toBeNull();
+  const login = (client: typeof used, key: string, ...others: string[]) =>
+    verifySecret(db, createSecrets(key, others), client);
+  expect((await rotate(db, old, next)).credentials_left).toBe(3);
+  for (const client of [used, overlapping, { client_id, client_secret }]) {
+    expect(await login(client, next)).toBeNull();
+    expect(await login(client, next, old)).not.toBeNull();
+    expect(await login(client, next)).not.toBeNull();
   }
-  const again = await rotate(db, old, next);
-  expect(again.credentials_left).toBe(1);
-  expect(await login([next], unused)).toBeNull();
+  expect((await rotate(db, old, next)).credentials_left).toBe(1);
+  expect(await login(unused, next)).toBeNull();
 });
 
 test('a running process takes the new key from the data directory; without it the log says so', async () => {
@@ -303,10 +299,8 @@ test('a running process takes the new key from the data directory; without it th
   const { db } = await fixture(old);
   await rotate(db, old, next);
   const lines: unknown[] = [];
-  const log = {
-    info: (_: object, line?: string) => lines.push(line),
-    warn: (_: object, line?: string) => lines.push(line),
-  };
+  const note = (_: object, line?: string) => lines.push(line);
+  const log = { info: note, warn: note };
   for (const keys of [[], [next, old]]) {
     const running = createSecrets(old);
     const watch = createKeyWatch({ db, secrets: running, readKeys: async () => keys, log: log as never });
@@ -317,11 +311,8 @@ test('a running process takes the new key from the data directory; without it th
     await watch.stop();
     expect(running.check()).toBe(createSecrets(keys[0] ?? old).check());
     expect(running.decrypt(sealed, 'a').toString()).toBe('before');
-    expect(lines.splice(0)).toEqual([
-      keys.length > 0
-        ? 'the secret key was rotated: the new one is in use'
-        : 'a background loop fails; it keeps trying',
-    ]);
+    const rotated = 'the secret key was rotated: the new one is in use';
+    expect(lines.splice(0)).toEqual([keys.length > 0 ? rotated : 'a background loop fails; it keeps trying']);
   }
 });
 
@@ -339,10 +330,7 @@ test('without the lost key a platform starts as the documentation says, and keep
     ['receipt', false],
     ['receipt', true],
   ]); // receipts of before are still verified
-  const made = await db.system((tx) => createCredential(tx, next, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
-  expect(
-    await verifySecret(db, next, { client_id: made.credential.client_id, client_secret: made.client_secret }),
-  ).not.toBeNull();
+  expect(await verifySecret(db, next, await newClient(db, next, tenant))).not.toBeNull();
   for (const { table, column } of Object.values(SEALED))
     if (table !== 'signing_keys')
       expect(await database.query(`SELECT 1 FROM ${table} WHERE ${column} IS NOT NULL`)).toEqual([]);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { policyFor } from '../../policy/policy-fixture.js';
 import { echo } from '../../setup/agent.js';
 import type { SendOptions } from '../../setup/platform/api-client.js';
-import { CountedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';
+import { countedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import { until } from '../../setup/until.js';
 import { initSession, joinType, looksOf, to } from '../../system/fixture.js';
@@ -25,9 +25,10 @@ function tally(statements: Statement[]): string {
   return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
 }
 
-let postgres = {} as CountedPostgres;
+let take = (): Statement[] => [];
 const wayTo = async (url: string) => {
-  postgres = await CountedPostgres.to(url);
+  const postgres = await countedPostgres(url);
+  take = postgres.take;
   return postgres.url;
 };
 const shared = await startPlatform({}, { wayTo });
@@ -36,25 +37,23 @@ const { hasWorkflow } = looksOf(shared);
 await joinType(shared.platform, 'echo', echo);
 const contextId = await initSession(client, { instance_id: 'echo-1' });
 const watched = 'SELECT 1 FROM sessions WHERE session_id = $1 AND supervised_at IS NOT NULL';
-await until(async () => (await shared.database.query(watched, [contextId])).length > 0, {
-  what: 'the first look of the session’s workflow',
-});
+const isWatched = async () => (await shared.database.query(watched, [contextId])).length > 0;
+await until(isWatched, { what: 'the first look of the session’s workflow' });
 
 /** Sends one after the other. */
 const sendAll = async (options: SendOptions): Promise<string[]> => {
   const ids: string[] = [];
   for (let sent = 0; sent < SENDS; sent += 1) {
-    const { id } = await client.send(`hello ${sent}`, options);
-    ids.push(id);
+    ids.push((await client.send(`hello ${sent}`, options)).id);
   }
   return ids;
 };
 /** At most so many for each send; two at least, or they were not seen: it is accepted and completed. */
 const expectRoundTrips = async (most: number, work: () => Promise<unknown>) => {
   await work(); // the first ones read what the next ones know
-  postgres.take();
+  take();
   await work();
-  const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
+  const statements = take().filter(({ application }) => application === 'fleet_app');
   expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(most);
   expect(statements.length / SENDS, tally(statements)).toBeGreaterThanOrEqual(2);
 };

@@ -103,8 +103,7 @@ class Messages {
     const answer = this.#caller.client.send('go', options);
     answer.catch(() => undefined); // the process that owes it may die
     const find = 'SELECT message_id FROM messages WHERE client_message_id = $1';
-    const sent = async () =>
-      (await shared.database.query<{ message_id: string }>(find, [options.messageId]))[0]?.message_id;
+    const sent = () => shared.database.value<string>(find, [options.messageId]);
     const messageId = await until(sent, { what: `the message that is to be ${step}` });
     this.at[step] = { agent, options, messageId, answer };
   }

@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { SearchMode } from '../../../../contracts/api/knowledge/knowledge-query.js';
 import { createOutbound } from '../../../../http/outbound.js';
-import { createKnowledgeSearch, type KnowledgeSearch } from '../../../../knowledge/search/search.js';
+import type { KnowledgeSearch } from '../../../../knowledge/search/search.js';
 import type { SearchScope } from '../../../../knowledge/search-query.js';
-import { createLogger } from '../../../../runtime/logger.js';
 import { cleanUp } from '../../../setup/clean-up.js';
 import { insertTenant } from '../../../setup/core.js';
 import { freshDatabase } from '../../../setup/database.js';
@@ -52,9 +51,7 @@ async function fill(from = 0): Promise<SearchScope> {
 const scope = await fill();
 
 test('the database without pgvector searches in memory, the other one in the database', async () => {
-  const vectors = async (database: typeof inMemory) =>
-    (await database.query<{ found: string | null }>(`SELECT to_regclass('knowledge_vectors')::text AS found`))[0]
-      ?.found;
+  const vectors = (database: typeof inMemory) => database.value("SELECT to_regclass('knowledge_vectors')::text");
   await ask(pgvector, scope, 'harbour');
   expect(await vectors(inMemory)).toBeNull();
   expect(await vectors(withPgvector)).toBe('knowledge_vectors');
@@ -63,16 +60,12 @@ test('the database without pgvector searches in memory, the other one in the dat
 });
 
 test('the first search makes an index for vectors of the provider, also where an attempt was cut off', async () => {
-  const valid = async () => {
-    const [index] = await withPgvector.query<{ valid: boolean }>(
-      `SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
-    );
-    return index?.valid;
-  };
+  const index = "pg_index WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')";
+  const valid = () => withPgvector.value<boolean>(`SELECT indisvalid FROM ${index}`);
   await ask(pgvector, scope, 'harbour');
   expect(await until(valid, { what: 'the index' })).toBe(true);
   await withPgvector.query(
-    `UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
+    "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')",
   );
   await ask(await knowledgeSearch(withPgvector, embedder), scope, 'harbour');
   expect(await until(valid, { what: 'another index' })).toBe(true);
@@ -122,10 +115,8 @@ describe('beyond the chunks up to which all vectors are compared', () => {
   let indexed: KnowledgeSearch;
   let other: SearchScope;
   const scans = async () => {
-    const [row] = await withPgvector.query<{ scans: number }>(
-      `SELECT idx_scan::int AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'knowledge_vectors_hnsw_32'`,
-    );
-    return row?.scans ?? 0;
+    const count = "SELECT idx_scan::int FROM pg_stat_user_indexes WHERE indexrelname = 'knowledge_vectors_hnsw_32'";
+    return (await withPgvector.value<number>(count)) ?? 0;
   };
   beforeAll(async () => {
     other = await fill(7); // another tenant has other texts under the same names
@@ -218,11 +209,8 @@ test('what is taken in has its vectors in the database before it is searched', a
 });
 
 test('a second process finds what the first one wrote, and starts beside it', async () => {
-  const log = createLogger({ level: 'silent' });
-  const options = { db: withPgvector.db(), databaseUrl: withPgvector.url, embedder, cacheMb: 64, log };
-  const started = await Promise.all([createKnowledgeSearch(options), createKnowledgeSearch(options)]);
-  for (const search of started) {
-    cleanUp(() => search.close());
+  const start = () => knowledgeSearch(withPgvector, embedder);
+  for (const search of await Promise.all([start(), start()])) {
     const { results } = await ask(search, scope, 'harbour crane');
     expect(results).toEqual((await ask(pgvector, scope, 'harbour crane')).results);
   }
