@@ -10,3 +10,12 @@ export function cleanUp(work: () => unknown): void {
   const hook = TestRunner.getCurrentTest() ? onTestFinished : afterAll;
   hook(async () => void (await work()), TIMEOUT_MS);
 }
+
+/** Has this done once, whoever asks for it first. */
+export function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => {
+    done ??= work();
+    return done;
+  };
+}

@@ -6,7 +6,7 @@ import { inject } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { type Db, openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
-import { cleanUp } from './clean-up.js';
+import { cleanUp, once } from './clean-up.js';
 import { databaseUrl, withClient } from './with-client.js';
 
 /** Any number, the same for all files: two copies of one template cannot be made at once. */
@@ -55,18 +55,19 @@ export async function createDatabase(): Promise<FreshDatabase> {
     await client.query('SELECT pg_advisory_lock($1)', [COPY_LOCK]);
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`);
   });
-  const url = databaseUrl(inject('postgresUrl'), name);
+  const drop = `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`;
+  return databaseAt(databaseUrl(inject('postgresUrl'), name), () =>
+    withClient(inject('postgresUrl'), (client) => client.query(drop)),
+  );
+}
+
+/** A database that there is, which `end` drops once nothing here is connected to it. @param ownerUrl where its owner is another login */
+export function databaseAt(url: string, end: () => Promise<unknown>, ownerUrl = url): FreshDatabase {
   const options = `-c search_path=${FUNCTION_SCHEMA},public`;
   // Its connections stay: a test may keep the server from taking new ones.
-  const owner = new pg.Pool({ connectionString: url, max: 2, options, idleTimeoutMillis: 0 });
+  const owner = new pg.Pool({ connectionString: ownerUrl, max: 2, options, idleTimeoutMillis: 0 });
   owner.on('error', () => undefined); // the server may be stopped by the test itself
   let opened: Db | undefined;
-  let dropped: Promise<void> | undefined;
-  const drop = async () => {
-    await opened?.close();
-    await owner.end();
-    await withClient(inject('postgresUrl'), (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
-  };
   return {
     url,
     ...queriesOf(owner),
@@ -74,9 +75,10 @@ export async function createDatabase(): Promise<FreshDatabase> {
       opened ??= openDb({ url, log: createLogger({ level: 'error' }) });
       return opened;
     },
-    drop: () => {
-      dropped ??= drop();
-      return dropped;
-    },
+    drop: once(async () => {
+      await opened?.close();
+      await owner.end();
+      await end();
+    }),
   };
 }

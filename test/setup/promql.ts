@@ -8,8 +8,6 @@ export interface Series {
 }
 type Vector = { labels: Labels; value: number }[];
 type Value = number | Vector;
-/** A range vector: the samples of each series, oldest first. */
-type Matrix = { labels: Labels; samples: number[]; seconds: number }[];
 type Evaluate = (series: readonly Series[], atSeconds: number) => Value;
 
 export interface Rule {
@@ -21,17 +19,13 @@ export interface Rule {
 const SCRAPE_SECONDS = 15;
 const EVALUATION_SECONDS = 60;
 const UNITS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 };
-const TOKEN = /\s*("(?:[^"\\]|\\.)*"|\d+(?:\.\d+)?(?:[smhd]\b)?|[A-Za-z_]\w*|=~|!~|==|!=|>=|<=|[-+*/(){}[\],<>=])/y;
+const TOKEN = /\s*("(?:[^"\\]|\\.)*"|\d+(?:\.\d+)?(?:[smhd]\b)?|[A-Za-z_]\w*|=~|!~|==|!=|[-*/(){}[\],<>=])/y;
 const COMPARE: Record<string, (a: number, b: number) => boolean> = {
   '==': (a, b) => a === b,
-  '!=': (a, b) => a !== b,
   '>': (a, b) => a > b,
   '<': (a, b) => a < b,
-  '>=': (a, b) => a >= b,
-  '<=': (a, b) => a <= b,
 };
 const COMPUTE: Record<string, (a: number, b: number) => number> = {
-  '+': (a, b) => a + b,
   '-': (a, b) => a - b,
   '*': (a, b) => a * b,
   '/': (a, b) => a / b,
@@ -49,7 +43,6 @@ const risen = (samples: number[]): number =>
 const OVER_TIME: Record<string, (samples: number[], seconds: number) => number> = {
   rate: (samples, seconds) => risen(samples) / seconds,
   increase: risen,
-  min_over_time: (samples) => Math.min(...samples),
   max_over_time: (samples) => Math.max(...samples),
 };
 
@@ -134,7 +127,7 @@ class Parser {
 
   /** Operators that bind less come first. */
   #binary(level: number): Evaluate {
-    const operators = [Object.keys(COMPARE), ['+', '-'], ['*', '/']][level];
+    const operators = [Object.keys(COMPARE), ['-'], ['*', '/']][level];
     if (!operators) return this.#primary();
     let left = this.#binary(level + 1);
     while (operators.includes(this.#tokens[0] ?? '')) {
@@ -151,11 +144,6 @@ class Parser {
   #primary(): Evaluate {
     const token = this.#next();
     if (/^\d/.test(token)) return () => Number(token);
-    if (token === '(') {
-      const inner = this.#binary(0);
-      this.#next(')');
-      return inner;
-    }
     if (AGGREGATE[token]) return this.#aggregate(AGGREGATE[token]);
     if (OVER_TIME[token]) return this.#overTime(OVER_TIME[token]);
     if (token === 'time') {
@@ -208,18 +196,13 @@ class Parser {
     const seconds = durationOf(this.#next());
     this.#next(']');
     this.#next(')');
-    const rangeAt = (series: readonly Series[], at: number): Matrix =>
-      series.filter(matches).map(({ labels, at: valueAt }) => {
-        const times = Array.from(
-          { length: Math.floor(seconds / SCRAPE_SECONDS) + 1 },
-          (_, nth) => at - nth * SCRAPE_SECONDS,
-        );
-        return { labels, seconds, samples: times.reverse().flatMap((time) => (time < 0 ? [] : (valueAt(time) ?? []))) };
-      });
+    const before = Array.from({ length: Math.floor(seconds / SCRAPE_SECONDS) + 1 }, (_, nth) => nth * SCRAPE_SECONDS);
+    before.reverse(); // samples come oldest first
     return (series, at) =>
-      rangeAt(series, at).flatMap(({ labels, samples }) =>
-        samples.length === 0 ? [] : [{ labels: without(labels), value: of(samples, seconds) }],
-      );
+      series.filter(matches).flatMap(({ labels, at: valueAt }) => {
+        const samples = before.flatMap((ago) => (at < ago ? [] : (valueAt(at - ago) ?? [])));
+        return samples.length === 0 ? [] : [{ labels: without(labels), value: of(samples, seconds) }];
+      });
   }
 
   #matchers(name: string): (series: Series) => boolean {

@@ -3,7 +3,7 @@ import { Task } from '../../contracts/a2a/a2a.js';
 import { type Delivery, GetDeliveriesResponse, RedeliverResponse } from '../../contracts/api/deliveries.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { receiverOf } from '../../deliveries/attempts.js';
-import { dispatched, echo } from '../setup/agent.js';
+import { dispatched } from '../setup/agent.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { fleetOn, hold, to } from './fixture.js';
@@ -65,21 +65,6 @@ test('the end of a task is told as the task, with token and credentials, of whic
   expect(log).toMatchObject({ ...about, status: 'delivered', attempts: [{ status_code: 200, success: true }] });
   expect(first?.headers['webhook-id']).toBe(log?.delivery_id);
   for (const text of [JSON.stringify(log), platform.log()]) expect(text).not.toMatch(/(given-to|seen-by)-nobody/);
-});
-
-test('a config that comes with its message is told from the first change on', async () => {
-  const hook = await receiver();
-  await join('quick', echo);
-  const send = (text: string) =>
-    client.send(text, { ...to('quick'), pushNotificationConfig: { url: hook.url, token: text } });
-  const ids = [(await send('a')).id, (await send('b')).id];
-  await hook.untilArrived(4);
-  const changes = ids.map((id) =>
-    tasksOf(hook)
-      .filter((task) => task.id === id)
-      .map((task) => task.status.state),
-  );
-  expect(changes).toEqual(ids.map(() => ['working', 'completed']));
 });
 
 test('1.0 is told stream responses', async () => {

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { onTestFinished } from 'vitest';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { Agent, type AgentTask, SILENT_LOG, z } from '../../sdk/index.js';
+import { type Agent, type AgentTask, SILENT_LOG, z } from '../../sdk/index.js';
+import { sdkOn } from '../sdk/platform/fixture.js';
 import type { Home } from '../setup/platform/fleet.js';
 
 /** A policy that wants approval for the tool `pay`. */
@@ -11,20 +10,8 @@ export async function wantApproval({ client }: Home): Promise<void> {
 }
 
 /** An agent of the SDK; it is closed with the test. */
-function agentOf(home: Home, type: string): Agent {
-  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = home.devJson();
-  const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-  const agent = new Agent({
-    ...access,
-    type,
-    instanceId: `${type}-1`,
-    drainOnSignals: false,
-    retryPauseMs: 50,
-    log: SILENT_LOG,
-  });
-  onTestFinished(() => agent.close(0).catch(() => undefined));
-  return agent;
-}
+const agentOf = (home: Home, type: string): Agent =>
+  sdkOn(() => home.devJson()).agentOf(type, { log: SILENT_LOG });
 
 /** The agent that pays, with what it has paid and how often it has connected. */
 export async function teller(home: Home): Promise<{ paid: number[]; connections: () => number }> {

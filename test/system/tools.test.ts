@@ -7,32 +7,32 @@ import { ToolResult } from '../../contracts/api/tools.js';
 import { GetUsageResponse } from '../../contracts/api/usage.js';
 import { dispatchIn, type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { ask, refusedWith, take } from '../mesh/tools/tool-fixture.js';
-import { type RawAgent, serve } from '../setup/agent.js';
+import type { RawAgent } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
-import { openSocket } from '../setup/platform/fleet.js';
+import { joinAgent } from '../setup/platform/fleet.js';
 import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { gate, until } from '../setup/until.js';
+import { joinType, to } from './fixture.js';
 
 const shared = await sharedPlatform();
 const { client } = shared.platform;
-/** A token that stands for agents of the type `travel`. */
-const token = await travelToken();
 let helper: RawAgent;
 let helperId: string;
 
-async function travelToken(): Promise<string> {
-  const body = { name: 'travel', scopes: ['read'], agent_types: ['travel'] };
+/** A token that may read, of a new credential. */
+async function tokenFor(access: object = {}, asked: object = {}): Promise<string> {
+  const body = { name: 'test', scopes: ['read'], ...access };
   const { credential, client_secret } = await client.ok('/credentials/create', body, CredentialSecretResponse);
-  const asked = { client_id: credential.client_id, client_secret, agent_type: 'travel' };
-  return (await client.ok('/auth/get_token', asked, GetTokenResponse)).token;
+  const login = { client_id: credential.client_id, client_secret, ...asked };
+  return (await client.ok('/auth/get_token', login, GetTokenResponse)).token;
 }
+
+/** It stands for agents of the type `travel`. */
+const token = await tokenFor({ agent_types: ['travel'] }, { agent_type: 'travel' });
 
 beforeEach(async () => {
   helperId = `helper-${randomUUID().slice(0, 8)}`;
-  const body = { instance_id: helperId, agent_type: 'helper', deployment_mode: 'connected' };
-  await client.ok('/agents/register', body, AgentRegisterResponse);
-  helper = await openSocket(shared.platform, helperId);
-  await helper.hello({ tools: ['look_up'] });
+  helper = await joinAgent(shared.platform, { instanceId: helperId, agentType: 'helper', tools: ['look_up'] });
 });
 
 const ok = (result: unknown) => ({ ok: true, result });
@@ -100,11 +100,7 @@ describe('a hosted agent', () => {
     expect(await codeOf({ tool: 't', instance_id: helperId })).toBe('404 NOT_FOUND');
     expect(await codeOf({ tool: 't', instance_id: 'nobody' })).toBe('404 NOT_FOUND');
     expect((await post({ tool: 't', instance_id: helperId }, full)).status).toBe(200);
-    const fields = { name: 'reader', scopes: ['read'] };
-    const { credential, client_secret } = await client.ok('/credentials/create', fields, CredentialSecretResponse);
-    const asked = { client_id: credential.client_id, client_secret };
-    const reader = (await client.ok('/auth/get_token', asked, GetTokenResponse)).token;
-    expect(await codeOf({ tool: 't' }, reader)).toBe('403 forbidden');
+    expect(await codeOf({ tool: 't' }, await tokenFor())).toBe('403 forbidden');
   });
 
   test('calls on behalf of its dispatch, until that is canceled', async () => {
@@ -152,16 +148,12 @@ describe('a hosted agent', () => {
 });
 
 test('an agent calls another while it answers a message', async () => {
-  const body = { instance_id: 'asker-1', agent_type: 'asker', deployment_mode: 'connected' };
-  await client.ok('/agents/register', body, AgentRegisterResponse);
-  const asker = await openSocket(shared.platform, 'asker-1');
-  serve(asker, async (dispatch) => {
+  const asker = await joinType(shared.platform, 'asker', async (dispatch) => {
     const { dispatch_id } = dispatch.payload;
     const target = { instance_id: helperId };
     dispatch.result(JSON.stringify(await ask(asker, { tool: 'look_up', target, dispatch_id })));
   });
-  await asker.hello();
-  const sent = client.send('where?', { metadata: { agent_type: 'asker' } });
+  const sent = client.send('where?', to('asker'));
   (await take(helper, 'look_up')).result(ok('here'));
   const task = await sent;
   expect((await client.message(task.id)).assistant_output).toBe(JSON.stringify(ok('here')));

@@ -1,32 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createCredential } from '../../../auth/credentials.js';
-import { createTenant } from '../../../auth/tenants.js';
 import { deliveryWorkflowId } from '../../../contracts/workflows.js';
 import { type DeliveryIds, inputOf } from '../../../deliveries/delivery-store.js';
-import { createSecrets } from '../../../runtime/secrets.js';
 import { deliveriesOf, ruleFor, untilDelivered, webhook } from '../../alerts/alert-fixture.js';
-import { testAuthor } from '../../setup/author.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
 import { type Receiver, receiver, status } from '../../setup/receiver.js';
+import { newTenant } from '../../setup/tenant.js';
 import { until } from '../../setup/until.js';
 
 const KEY = randomBytes(32).toString('base64');
 
 /** Whether a receiver is at this address: the names of receivers begin with scheme, host and port. */
 const isAt = (url: string) => (name: string) => name.startsWith(`${new URL(url).origin} `);
-
-/** A tenant of its own on a running platform. */
-async function anotherTenant({ platform, database }: SharedPlatform): Promise<ApiClient> {
-  const db = database.db();
-  const { tenant_id } = await createTenant(db, testAuthor(''), 'another');
-  const fields = { name: 'test', scopes: ['full' as const], agent_types: [] };
-  const { credential, client_secret } = await db.tenant(tenant_id, (tx) =>
-    createCredential(tx, createSecrets(KEY), testAuthor(tenant_id), fields),
-  );
-  return new ApiClient(platform, { client_id: credential.client_id, client_secret });
-}
 
 describe('a receiver that fails', () => {
   let shared: SharedPlatform;
@@ -53,7 +39,8 @@ describe('a receiver that fails', () => {
     const good = await receiver();
     const slow = await ruleFor(client(), [webhook(dead.url)]);
     const beside = await ruleFor(client(), [webhook(good.url)]);
-    const other = await ruleFor(await anotherTenant(shared), [webhook(good.url)]);
+    const another = await newTenant(shared.database.db(), KEY);
+    const other = await ruleFor(new ApiClient(shared.platform, await another.issue()), [webhook(good.url)]);
     for (let count = 0; count < 60; count += 1) await slow.happen();
     await dead.untilArrived(1);
     for (let count = 1; count <= 5; count += 1) {

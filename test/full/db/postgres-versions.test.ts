@@ -1,15 +1,13 @@
-import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
-import { openDb } from '../../../db/pool.js';
 import { startPostgres } from '../../../embedded/postgres.js';
 import { userCacheDir } from '../../../runtime/cache-dir.js';
 import { POSTGRES_VERSIONS, postgresPackage } from '../../../scripts/test/postgres-versions.mjs';
 import { scratch, silent } from '../../embedded/host.js';
 import type { Dispatched } from '../../setup/agent.js';
 import { cleanUp } from '../../setup/clean-up.js';
-import { type FreshDatabase, queriesOf } from '../../setup/database.js';
+import { databaseAt, type FreshDatabase } from '../../setup/database.js';
 import { startPlatform } from '../../setup/platform/platform.js';
+import { withClient } from '../../setup/with-client.js';
 import { byText, hold, joinType, to } from '../../system/fixture.js';
 
 /** An empty database on a server of this version. Its owner may create roles and is no superuser, as managed servers give it out. */
@@ -17,30 +15,20 @@ async function databaseOn(version: number): Promise<FreshDatabase> {
   const folder = await scratch();
   const packageFolder = postgresPackage(version, userCacheDir());
   const server = await startPostgres({ dataDir: folder.dir, log: silent, onLine: () => undefined, packageFolder });
-  const superuser = new pg.Pool({ connectionString: server.url, max: 1 });
-  await superuser.query("CREATE ROLE fleet_login LOGIN CREATEROLE PASSWORD 'secret'");
-  await superuser.query('ALTER DATABASE fleet OWNER TO fleet_login');
-  await superuser.query(`ALTER ROLE postgres SET search_path = ${FUNCTION_SCHEMA}, public`);
-  await superuser.end();
+  await withClient(server.url, async (superuser) => {
+    await superuser.query("CREATE ROLE fleet_login LOGIN CREATEROLE PASSWORD 'secret'");
+    await superuser.query('ALTER DATABASE fleet OWNER TO fleet_login');
+  });
   const url = new URL(server.url);
   url.username = 'fleet_login';
   url.password = 'secret';
-  const pool = new pg.Pool({ connectionString: server.url, max: 2 });
-  pool.on('error', () => undefined); // of a connection that the server ends while it closes
-  const db = openDb({ url: url.href, log: silent });
-  const dropOnce = async () => {
-    await db.close();
-    await pool.end();
+  const end = async () => {
     await server.stop();
     await folder.remove();
   };
-  let dropped: Promise<void> | undefined;
-  const drop = () => {
-    dropped ??= dropOnce();
-    return dropped;
-  };
-  cleanUp(drop);
-  return { url: url.href, ...queriesOf(pool), db: () => db, drop };
+  const database = databaseAt(url.href, end, server.url);
+  cleanUp(database.drop);
+  return database;
 }
 
 // The other tests run on the version that the platform brings.

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type IngestResponse, Stats } from '../../../contracts/api/knowledge/knowledge.js';
-import { Agent, type AgentTask, SILENT_LOG } from '../../../sdk/index.js';
+import { SILENT_LOG } from '../../../sdk/index.js';
 import { TestBase } from '../../knowledge/fixture.js';
+import { sdkOn } from '../../sdk/platform/fixture.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import { until } from '../../setup/until.js';
 
@@ -30,11 +30,9 @@ test('an agent’s call that is repeated after a restart of the platform takes d
   const base = await TestBase.create(client);
   /** What the agent's call gives, from an agent that is connected for it alone: addresses change with a restart. */
   async function taken(content: string, contextId?: string): Promise<IngestResponse & { contextId: string }> {
-    const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = platform.devJson();
-    const named = { type: 'reader', instanceId: 'reader-1', drainOnSignals: false, log: SILENT_LOG };
-    const agent = new Agent({ url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8'), ...named });
+    const agent = sdkOn(() => platform.devJson()).agentOf('reader', { log: SILENT_LOG });
     const body = { namespace: base.namespace, content };
-    agent.onMessage(async (task: AgentTask) =>
+    agent.onMessage(async (task) =>
       JSON.stringify(await task.callTool('knowledge_base.ingest', body, { idempotencyKey: 'once' })),
     );
     await agent.connect();

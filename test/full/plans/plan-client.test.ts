@@ -1,16 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { expect, onTestFinished, test } from 'vitest';
-import { FleetClient } from '../../../sdk/index.js';
+import { expect, test } from 'vitest';
 import { echo } from '../../setup/agent.js';
-import { joinAgent } from '../../setup/platform/fleet.js';
+import { fleetClient } from '../../setup/fleet-client.js';
 import { startPlatform } from '../../setup/platform/platform.js';
+import { joinType } from '../../system/fixture.js';
 
 test('the client of the SDK proposes, approves, awaits, lists and cancels plans', async () => {
   const { platform } = await startPlatform();
-  await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-  const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = platform.devJson();
-  const client = new FleetClient({ url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') });
-  onTestFinished(() => client.destroy());
+  await joinType(platform, 'echo', echo);
+  const client = fleetClient(platform);
   const { sessionId } = await client.sessions.init();
   const steps = [
     { stepId: 'a', description: 'first', agentType: 'echo', message: 'one' },

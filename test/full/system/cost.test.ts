@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { policyFor } from '../../policy/policy-fixture.js';
 import { echo } from '../../setup/agent.js';
+import { freshDatabase } from '../../setup/database.js';
 import type { SendOptions } from '../../setup/platform/api-client.js';
 import { countedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';
 import { startPlatform } from '../../setup/platform/platform.js';
@@ -25,19 +26,15 @@ function tally(statements: Statement[]): string {
   return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
 }
 
-let take = (): Statement[] => [];
-const wayTo = async (url: string) => {
-  const postgres = await countedPostgres(url);
-  take = postgres.take;
-  return postgres.url;
-};
-const shared = await startPlatform({}, { wayTo });
+const database = await freshDatabase();
+const postgres = await countedPostgres(database.url);
+const shared = await startPlatform({ DATABASE_URL: postgres.url }, { database });
 const { client } = shared.platform;
 const { hasWorkflow } = looksOf(shared);
 await joinType(shared.platform, 'echo', echo);
 const contextId = await initSession(client, { instance_id: 'echo-1' });
 const watched = 'SELECT 1 FROM sessions WHERE session_id = $1 AND supervised_at IS NOT NULL';
-const isWatched = async () => (await shared.database.query(watched, [contextId])).length > 0;
+const isWatched = async () => (await database.query(watched, [contextId])).length > 0;
 await until(isWatched, { what: 'the first look of the session’s workflow' });
 
 /** Sends one after the other. */
@@ -51,9 +48,9 @@ const sendAll = async (options: SendOptions): Promise<string[]> => {
 /** At most so many for each send; two at least, or they were not seen: it is accepted and completed. */
 const expectRoundTrips = async (most: number, work: () => Promise<unknown>) => {
   await work(); // the first ones read what the next ones know
-  take();
+  postgres.take();
   await work();
-  const statements = take().filter(({ application }) => application === 'fleet_app');
+  const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
   expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(most);
   expect(statements.length / SENDS, tally(statements)).toBeGreaterThanOrEqual(2);
 };

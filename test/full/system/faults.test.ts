@@ -5,6 +5,7 @@ import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import type { Dispatched } from '../../setup/agent.js';
+import { freshDatabase } from '../../setup/database.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
@@ -15,14 +16,11 @@ const CLOCK = fileURLToPath(new URL('../../setup/platform/shifted-clock.mjs', im
 
 const redis = await redisServer();
 const temporal = await TcpProxy.to(`http://${inject('temporalAddress')}`);
-let postgres: TcpProxy;
-const wayTo = async (url: string) => {
-  postgres = await TcpProxy.to(url);
-  return postgres.urlOf(url);
-};
-const TEMPORAL_ADDRESS = `127.0.0.1:${temporal.port}`;
-const settings = { TEMPORAL_ADDRESS, REDIS_URL: redis.url, DATABASE_TIMEOUT_MS: '4000', QUEUE_WAIT_MS: '120000' };
-const shared = await startPlatform(settings, { wayTo });
+const database = await freshDatabase();
+const postgres = await TcpProxy.to(database.url);
+const ways = { TEMPORAL_ADDRESS: `127.0.0.1:${temporal.port}`, DATABASE_URL: postgres.urlOf(database.url) };
+const settings = { ...ways, REDIS_URL: redis.url, DATABASE_TIMEOUT_MS: '4000', QUEUE_WAIT_MS: '120000' };
+const shared = await startPlatform(settings, { database });
 const { platform } = shared;
 const { client } = platform;
 const { hasWorkflow, dispatchStates } = looksOf(shared);

@@ -5,6 +5,7 @@ import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import { createPlan, step, untilPlan, untilStep } from '../../plans/plan-fixture.js';
 import { type Behaviour, type Dispatched, echo } from '../../setup/agent.js';
+import { freshDatabase } from '../../setup/database.js';
 import type { ApiClient } from '../../setup/platform/api-client.js';
 import { JournalingAgent, joinAgent } from '../../setup/platform/fleet.js';
 import { startPlatform } from '../../setup/platform/platform.js';
@@ -16,16 +17,10 @@ import { EventFollower } from '../../telemetry/event-follower.js';
 
 const redis = await redisServer();
 const [previous, next] = await Promise.all([previousRelease(inject('runDir')), nextRelease(inject('runDir'))]);
-const shared = await startPlatform(
-  { REDIS_URL: redis.url, QUEUE_WAIT_MS: '120000' },
-  {
-    start: previous.start,
-    wayTo: async (url) => {
-      await empty(url);
-      return url;
-    },
-  },
-);
+const database = await freshDatabase();
+await empty(database.url);
+const settings = { REDIS_URL: redis.url, QUEUE_WAIT_MS: '120000' };
+const shared = await startPlatform(settings, { start: previous.start, database });
 const old = shared.platform;
 /** Where agents connect when their socket is lost. */
 let home = old;
@@ -78,8 +73,7 @@ async function confirm(client: ApiClient, id: string): Promise<void> {
   expect((await client.untilState(id, 'completed')).assistant_output).toBe('ask: confirmed');
 }
 
-const functionSchemas = async () =>
-  (await shared.database.query<{ name: string }>('SELECT name FROM function_schemas')).map(({ name }) => name).sort();
+const functionSchemas = async () => (await database.column<string>('SELECT name FROM function_schemas')).sort();
 
 test('two releases work side by side, and a rolling upgrade loses and doubles nothing', async () => {
   const join = (type: string, behaviour: Behaviour, keepsWork = false) => {
@@ -139,7 +133,7 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   await traffic.stop();
 
   const read = () =>
-    shared.database.query<{ client_message_id: string; message_id: string; state: string; error_code: string | null }>(
+    database.query<{ client_message_id: string; message_id: string; state: string; error_code: string | null }>(
       "SELECT client_message_id, message_id, state, error_code FROM messages WHERE client_message_id LIKE 'caller-%'",
     );
   await until(async () => (await read()).every(({ state }) => state !== 'submitted' && state !== 'working'));

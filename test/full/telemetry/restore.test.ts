@@ -1,30 +1,22 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import pg from 'pg';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { migrate } from '../../../db/migrate.js';
-import { openDb } from '../../../db/pool.js';
-import { startPostgres } from '../../../embedded/postgres.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { consumeEvents } from '../../../telemetry/event-reader.js';
 import { positionEvents } from '../../../telemetry/event-sequencer.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { databaseAt, type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { emptyCluster } from '../../setup/postgres-dump.js';
 import { connect, idsAfter, positionAll, writeEvent } from '../../telemetry/event-writer.js';
 
-const log = createLogger({ level: 'error' });
-
 /** A migrated database in a cluster of its own, whose transaction ids begin anew. */
-async function newCluster() {
-  const dataDir = join(inject('runDir'), 'restored');
-  mkdirSync(dataDir, { mode: 0o755 });
-  const server = await startPostgres({ dataDir, log, onLine: () => undefined });
-  cleanUp(() => server.stop());
-  await migrate(server.url, log);
-  const db = openDb({ url: server.url, log });
-  cleanUp(() => db.close());
-  return { db, connect: () => connect(server.url) };
+async function newCluster(): Promise<FreshDatabase> {
+  const url = (await emptyCluster('restored')).urlOf('postgres');
+  await migrate(url, createLogger({ level: 'error' }));
+  const database = databaseAt(url, async () => undefined);
+  cleanUp(database.drop);
+  return database;
 }
 
 /** Copies every row, as `pg_dump` and `pg_restore` do: all tables with one snapshot, columns as they are. */
@@ -70,9 +62,9 @@ test('a dump that is restored into a new cluster keeps its cursors, and they go 
   const unpositioned = [late, await writeEvent(old, tenantId)];
   const oldest = await newestId(slow);
 
-  const cluster = await newCluster();
-  const { db } = cluster;
-  const client = await cluster.connect();
+  const restored = await newCluster();
+  const db = restored.db();
+  const client = await connect(restored.url);
   await copyAll(old, client);
   expect(await newestId(client)).toBeLessThan(oldest);
   const written = [await writeEvent(client, tenantId)]; // before the first batch
@@ -82,7 +74,7 @@ test('a dump that is restored into a new cluster keeps its cursors, and they go 
   expect(await idsAfter(db, 0)).toEqual([...read, ...unpositioned, ...written]);
 
   // The new cluster comes to the transaction ids of the old one, beside an open transaction that is older.
-  const open = await cluster.connect();
+  const open = await connect(restored.url);
   await open.query('BEGIN');
   const last = await writeEvent(open, tenantId);
   written.push(await writeEvent(client, tenantId));

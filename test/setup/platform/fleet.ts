@@ -63,10 +63,8 @@ export interface JournalingOptions extends AgentOptions {
 
 /** One dispatch as it reached an agent. */
 export interface JournalEntry {
-  instance_id: string;
   dispatch_id: string;
   message_id: string;
-  attempt: number;
   text: string;
 }
 
@@ -139,15 +137,8 @@ export class JournalingAgent {
 
   #serve(agent: RawAgent, frame: Parameters<typeof dispatched>[1]): void {
     const dispatch = dispatched(this.#options.keepsWork ? { send: this.#keep } : agent, frame);
-    const { dispatch_id, attempt, session_context } = dispatch.payload;
-    const instance_id = this.#options.instanceId;
-    this.journal.push({
-      instance_id,
-      dispatch_id,
-      message_id: session_context.message_id,
-      attempt,
-      text: dispatch.text,
-    });
+    const { dispatch_id, session_context } = dispatch.payload;
+    this.journal.push({ dispatch_id, message_id: session_context.message_id, text: dispatch.text });
     void this.#behaviour(dispatch);
   }
 

@@ -81,8 +81,8 @@ export class TestPlatform {
 
   /** Everything it has written, since the first start. */
   log(): string {
-    const texts = [join(this.dataDir, 'platform.out'), ...this.#logFiles()];
-    return texts.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')).join('\n');
+    const paths = [join(this.dataDir, 'platform.out'), join(this.dataDir, 'logs', 'platform.log')];
+    return paths.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')).join('\n');
   }
 
   /** Where its metrics are, by the line that comes right after `dev.json`. */
@@ -207,10 +207,6 @@ export class TestPlatform {
   #readWhenReady(devFile: string): DevJson | undefined {
     if (this.#exited) return {} as DevJson; // nothing to wait for; start() reports it
     return existsSync(devFile) ? (JSON.parse(readFileSync(devFile, 'utf8')) as DevJson) : undefined;
-  }
-
-  #logFiles(): string[] {
-    return [join(this.dataDir, 'logs', 'platform.log')];
   }
 }
 

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { inject } from 'vitest';
-import { cleanUp } from '../clean-up.js';
+import { cleanUp, once } from '../clean-up.js';
 import { type FreshDatabase, freshDatabase } from '../database.js';
 import { contradictions } from '../histories/record-checker.js';
 import { until } from '../until.js';
-import { TestPlatform } from './platform-process.js';
+import { type PlatformOptions, TestPlatform } from './platform-process.js';
 
 /** gRPC's code. */
 const ALREADY_EXISTS = 6;
@@ -25,14 +25,8 @@ export interface SharedPlatform {
   dispose(): Promise<void>;
 }
 
-export interface PeerOptions {
-  /** All of `npm start` when absent. */
-  roles?: string;
-  /** Beside what the first process was given. */
-  env?: Record<string, string>;
-  /** The `start.js` of another build. */
-  start?: string;
-}
+/** `env`: beside what the first process was given. */
+type PeerOptions = Pick<PlatformOptions, 'roles' | 'env' | 'start'>;
 
 /** Registers a namespace in which nothing is, and waits until it is there. The dev server answers UNAVAILABLE while its disk is busy. */
 export async function createNamespace(connection: Connection, namespace: string): Promise<void> {
@@ -47,12 +41,33 @@ export async function createNamespace(connection: Connection, namespace: string)
   await until(() => service.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
 
+/** A Temporal namespace of a platform's own, in which nothing is, and what its processes are told of that and of their database. */
+export async function newNamespace(database: FreshDatabase) {
+  const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
+  const namespace = `test-${randomBytes(6).toString('hex')}`;
+  await createNamespace(connection, namespace);
+  const settings = {
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    FLEET_SECRET_KEY: randomBytes(32).toString('base64'),
+  };
+  return { connection, namespace, settings, temporal: new Client({ connection, namespace }) };
+}
+
+/** A process that has not been started yet. The run ends it where nobody else has done so. */
+export function newProcess({ dataDir, ...options }: Partial<PlatformOptions>): TestPlatform {
+  return new TestPlatform({
+    ...options,
+    dataDir: dataDir ?? mkdtempSync(join(inject('runDir'), 'platform-')),
+    register: join(inject('runDir'), 'processes'),
+  });
+}
+
 /** What stands between a platform and its servers. */
-export interface PlatformDeps {
+interface PlatformDeps {
   /** What is done to the namespace before the platform sees it. */
   prepare?: (connection: Connection, namespace: string) => Promise<void>;
-  /** The way by which the platform reaches its database. */
-  wayTo?: (databaseUrl: string) => Promise<string>;
   /** Its database; by default a fresh one on the run's Postgres. */
   database?: FreshDatabase;
   /** The `start.js` of another build, which the first process runs. */
@@ -67,37 +82,19 @@ export interface PlatformDeps {
  */
 export async function startPlatform(
   env: Record<string, string> = {},
-  { prepare, wayTo, database: given, start, dataDir: firstDataDir }: PlatformDeps = {},
+  { prepare, database: given, start, dataDir }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
   const database = given ?? (await freshDatabase());
-  const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
-  const namespace = `test-${randomBytes(6).toString('hex')}`;
-  await createNamespace(connection, namespace);
+  const { connection, namespace, settings, temporal } = await newNamespace(database);
   await prepare?.(connection, namespace);
-  const settings = {
-    DATABASE_URL: (await wayTo?.(database.url)) ?? database.url,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_NAMESPACE: namespace,
-    FLEET_SECRET_KEY: randomBytes(32).toString('base64'),
-    ...env,
-  };
   const processes: TestPlatform[] = [];
-  const add = (credential?: { client_id: string; client_secret: string }, peer: PeerOptions = {}): TestPlatform => {
-    const dataDir = processes.length === 0 ? firstDataDir : undefined;
-    const added = new TestPlatform({
-      dataDir: dataDir ?? mkdtempSync(join(inject('runDir'), 'platform-')),
-      register: join(inject('runDir'), 'processes'),
-      env: { ...settings, ...peer.env },
-      ...(credential && { credential }),
-      ...(peer.roles && { roles: peer.roles }),
-      ...(peer.start && { start: peer.start }),
-    });
+  const add = (options: Partial<PlatformOptions>): TestPlatform => {
+    const added = newProcess({ ...options, env: { ...settings, ...env, ...options.env } });
     processes.push(added);
     return added;
   };
-  const platform = add(undefined, { ...(start && { start }) });
-  let disposed: Promise<void> | undefined;
-  const disposeOnce = async () => {
+  const platform = add({ ...(start && { start }), ...(dataDir && { dataDir }) });
+  const dispose = once(async () => {
     try {
       for (const running of processes.reverse()) await running.stop();
       const found = await contradictions(database);
@@ -106,22 +103,17 @@ export async function startPlatform(
       await connection.close();
       await database.drop();
     }
-  };
-  const dispose = () => {
-    disposed ??= disposeOnce();
-    return disposed;
-  };
+  });
   cleanUp(dispose);
   await platform.start();
   const { client_id, client_secret } = platform.devJson();
-  const startPeer = (peer?: PeerOptions) => add({ client_id, client_secret }, peer).start();
-  return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };
+  const startPeer = (peer: PeerOptions = {}) => add({ ...peer, credential: { client_id, client_secret } }).start();
+  return { platform, database, temporal, startPeer, dispose };
 }
 
 /** A platform that brings its own Postgres and Temporal, as on a bare machine. It is stopped after the test or the file. */
 export function startBarePlatform(env: Record<string, string> = {}): Promise<TestPlatform> {
-  const dataDir = mkdtempSync(join(inject('runDir'), 'bare-'));
-  const platform = new TestPlatform({ dataDir, register: join(inject('runDir'), 'processes'), env });
+  const platform = newProcess({ env });
   cleanUp(() => platform.stop());
   return platform.start();
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import {
   type ClientHttp2Session,
   connect,
@@ -9,48 +10,44 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { cleanUp } from '../clean-up.js';
 
 const { NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
 
-/** A way to a Temporal server, by HTTP/2 without TLS, that refuses calls. */
-export class RefusingTemporal {
-  /** `127.0.0.1:port`. */
-  readonly address: string;
-  readonly close: () => Promise<void>;
-
-  private constructor(address: string, close: () => Promise<void>) {
-    this.address = address;
-    this.close = close;
-  }
-
-  /** @param refusalOf the gRPC status with which a call of a method is refused; null passes it on */
-  static async to(address: string, refusalOf: (method: string) => number | null): Promise<RefusingTemporal> {
-    const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
-    const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
-      sessions.add(session);
-      session.on('error', () => undefined); // 'close' follows
-      session.once('close', () => sessions.delete(session));
-      return session;
-    };
-    const server = createServer();
-    server.on('session', (near) => {
-      keep(near);
-      const far = keep(connect(`http://${address}`));
-      far.once('close', () => near.destroy());
-      near.once('close', () => far.destroy());
-      near.on('stream', (stream, headers) => {
-        const status = refusalOf(methodOf(headers));
-        if (status === null) passOn(stream, headers, far);
-        else refuse(stream, status);
-      });
+/**
+ * A way to a Temporal server, by HTTP/2 without TLS, that refuses calls. Closed after the test or the file.
+ * @param refusalOf the gRPC status with which a call of a method is refused; null passes it on
+ * @returns its `127.0.0.1:port`
+ */
+export async function refusingTemporal(
+  address: string,
+  refusalOf: (method: string) => number | null,
+): Promise<string> {
+  const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
+  const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
+    sessions.add(session);
+    session.on('error', () => undefined); // 'close' follows
+    session.once('close', () => sessions.delete(session));
+    return session;
+  };
+  const server = createServer();
+  server.on('session', (near) => {
+    keep(near);
+    const far = keep(connect(`http://${address}`));
+    far.once('close', () => near.destroy());
+    near.once('close', () => far.destroy());
+    near.on('stream', (stream, headers) => {
+      const status = refusalOf(methodOf(headers));
+      if (status === null) passOn(stream, headers, far);
+      else refuse(stream, status);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    return new RefusingTemporal(`127.0.0.1:${port}`, async () => {
-      for (const session of sessions) session.destroy();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    });
-  }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  cleanUp(async () => {
+    for (const session of sessions) session.destroy();
+    await once(server.close(), 'close');
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 function methodOf(headers: IncomingHttpHeaders): string {

@@ -1,21 +1,14 @@
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync } from 'node:fs';
-import { join } from 'node:path';
-import { Client, Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import pg from 'pg';
-import { inject } from 'vitest';
-import { createCredential, type NewCredential } from '../../../auth/credentials.js';
-import { createTenant } from '../../../auth/tenants.js';
 import { ANY_AGENT_TYPE } from '../../../contracts/primitives.js';
 import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
-import { createSecrets } from '../../../runtime/secrets.js';
-import { testAuthor } from '../author.js';
-import { cleanUp } from '../clean-up.js';
+import { cleanUp, once } from '../clean-up.js';
 import { createDatabase, type FreshDatabase, queriesOf } from '../database.js';
 import { contradictions } from '../histories/record-checker.js';
+import { newTenant } from '../tenant.js';
 import { ApiClient } from './api-client.js';
-import { createNamespace } from './platform.js';
-import { type DevJson, TestPlatform, withClocks } from './platform-process.js';
+import { newNamespace, newProcess } from './platform.js';
+import { type DevJson, type TestPlatform, withClocks } from './platform-process.js';
 
 /** What a platform looks for in turns, it looks for often. */
 const OFTEN = withClocks({ eraseMs: 200 });
@@ -51,24 +44,10 @@ let running: Promise<RunningPlatform> | undefined;
 
 async function startRunning(): Promise<RunningPlatform> {
   const database = await createDatabase();
-  const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
-  const namespace = `test-${randomBytes(6).toString('hex')}`;
-  await createNamespace(connection, namespace);
-  const secretKey = randomBytes(32).toString('base64');
-  const process = new TestPlatform({
-    dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
-    register: join(inject('runDir'), 'processes'), // which the global teardown ends
-    env: {
-      DATABASE_URL: database.url,
-      TEMPORAL_ADDRESS: inject('temporalAddress'),
-      TEMPORAL_NAMESPACE: namespace,
-      FLEET_SECRET_KEY: secretKey,
-      OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
-      ...OFTEN,
-    },
-  });
+  const { settings, temporal } = await newNamespace(database);
+  const process = newProcess({ env: { ...settings, OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8', ...OFTEN } });
   await process.start();
-  return { process, database, temporal: new Client({ connection, namespace }), secretKey };
+  return { process, database, temporal, secretKey: settings.FLEET_SECRET_KEY };
 }
 
 /** The worker's platform. One that did not start, or has ended, is started anew for the next file. */
@@ -79,26 +58,13 @@ async function runningPlatform(): Promise<RunningPlatform> {
   return running;
 }
 
-const FULL: NewCredential = { name: 'test', scopes: ['full'] };
-/** As `npm start` makes it for agents: of any type, and for nothing else. */
-const AGENTS: NewCredential = { name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] };
-
 /** Puts a tenant on the record with the credentials that `npm start` makes for its first one. */
-async function newTenant({ process, database, secretKey }: RunningPlatform): Promise<DevJson> {
-  const db = database.db();
-  const secrets = createSecrets(secretKey);
-  const { tenant_id } = await createTenant(db, testAuthor(''), 'test');
-  const issue = (fields: NewCredential) =>
-    db.tenant(tenant_id, (tx) => createCredential(tx, secrets, testAuthor(tenant_id), fields));
-  const [full, agents] = [await issue(FULL), await issue(AGENTS)];
-  return {
-    ...process.devJson(),
-    tenant_id,
-    client_id: full.credential.client_id,
-    client_secret: full.client_secret,
-    agent_client_id: agents.credential.client_id,
-    agent_client_secret: agents.client_secret,
-  };
+async function tenantOn({ process, database, secretKey }: RunningPlatform): Promise<DevJson> {
+  const { tenant_id, issue } = await newTenant(database.db(), secretKey);
+  const full = await issue();
+  const agents = await issue({ name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] });
+  const { client_id: agent_client_id, client_secret: agent_client_secret } = agents;
+  return { ...process.devJson(), tenant_id, ...full, agent_client_id, agent_client_secret };
 }
 
 /** Connections that see this tenant only. */
@@ -123,7 +89,7 @@ function tenantPool(url: string, tenantId: string): pg.Pool {
  */
 export async function sharedPlatform(): Promise<TenantPlatform> {
   const shared = await runningPlatform();
-  const devJson = await newTenant(shared);
+  const devJson = await tenantOn(shared);
   const { tenant_id } = devJson;
   const pool = tenantPool(shared.database.url, tenant_id);
   const database: TenantPlatform['database'] = {
@@ -131,8 +97,7 @@ export async function sharedPlatform(): Promise<TenantPlatform> {
     ...queriesOf(pool),
     db: () => shared.database.db(),
   };
-  let disposed: Promise<void> | undefined;
-  const disposeOnce = async () => {
+  const dispose = once(async () => {
     try {
       const found = await contradictions(database);
       const { ended } = shared.process;
@@ -142,15 +107,11 @@ export async function sharedPlatform(): Promise<TenantPlatform> {
     } finally {
       await pool.end();
     }
-  };
-  const dispose = () => {
-    disposed ??= disposeOnce();
-    return disposed;
-  };
+  });
   cleanUp(dispose);
   const reachable = { devJson: () => devJson };
   const platform = {
-    devJson: reachable.devJson,
+    ...reachable,
     client: new ApiClient(reachable),
     baseUrl: devJson.base_url,
     log: () => shared.process.log(),

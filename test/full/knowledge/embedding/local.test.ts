@@ -90,17 +90,6 @@ test('a query goes ahead of a small text, and that of many texts that wait', asy
   expect(order).toEqual(['query', 'inline', 'bulk']);
 });
 
-test('queries are embedded in the order in which they came', async () => {
-  const one = new LocalEmbedder(folder, 1);
-  cleanUp(() => one.close());
-  const order: number[] = [];
-  const queries = [0, 1, 2, 3, 4].map((n) =>
-    one.embed([`query ${n}`], AbortSignal.timeout(60_000), 'query').then(() => order.push(n)),
-  );
-  await Promise.all(queries);
-  expect(order).toEqual([0, 1, 2, 3, 4]);
-});
-
 test('an aborted call ends at once, and what it asked for is not made', async () => {
   const abort = new AbortController();
   const long = embed(

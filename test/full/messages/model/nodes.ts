@@ -1,16 +1,14 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createCredential } from '../../../../auth/credentials.js';
-import { createTenant } from '../../../../auth/tenants.js';
 import { freePort } from '../../../../embedded/free-port.js';
-import { createSecrets } from '../../../../runtime/secrets.js';
 import { redisServer } from '../../../messages/bus/redis-server.js';
-import { testAuthor } from '../../../setup/author.js';
+import { freshDatabase } from '../../../setup/database.js';
 import { ApiClient } from '../../../setup/platform/api-client.js';
 import type { Home } from '../../../setup/platform/fleet.js';
 import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
 import { type TestPlatform, withClocks } from '../../../setup/platform/platform-process.js';
 import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
+import { newTenant } from '../../../setup/tenant.js';
 
 /** How long messages wait for an agent. */
 export const QUEUE_WAIT_MS = 6_000;
@@ -54,35 +52,27 @@ export class Nodes {
   static async start(): Promise<Nodes> {
     const secretKey = randomBytes(32).toString('base64');
     const redis = await TcpProxy.to((await redisServer()).url);
-    let database: TcpProxy | undefined;
+    const database = await freshDatabase();
+    const wayToDatabase = await TcpProxy.to(database.url);
     const env = {
-      ...{
-        FLEET_SECRET_KEY: secretKey,
-        REDIS_URL: redis.urlOf('redis://127.0.0.1'),
-        OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
-      },
-      ...{ QUEUE_WAIT_MS: String(QUEUE_WAIT_MS), ...withClocks({ deadNodeMs: DEAD_NODE_MS, reconcileMs: 500 }) },
+      FLEET_SECRET_KEY: secretKey,
+      DATABASE_URL: wayToDatabase.urlOf(database.url),
+      REDIS_URL: redis.urlOf('redis://127.0.0.1'),
+      OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
+      QUEUE_WAIT_MS: String(QUEUE_WAIT_MS),
+      ...withClocks({ deadNodeMs: DEAD_NODE_MS, reconcileMs: 500 }),
     };
-    const wayTo = async (url: string) => {
-      database = await TcpProxy.to(url);
-      return database.urlOf(url);
-    };
-    const shared = await startPlatform({ ...env, ...(await addresses()) }, { wayTo });
+    const shared = await startPlatform({ ...env, ...(await addresses()) }, { database });
     const peer = await shared.startPeer({ env: await addresses() });
-    return new Nodes(shared, peer, secretKey, { database: database as TcpProxy, redis });
+    return new Nodes(shared, peer, secretKey, { database: wayToDatabase, redis });
   }
 
   /** A new tenant, which comes in by this node, or by the other one while it is down. */
   async newTenant(): Promise<Home[]> {
-    const db = this.#shared.database.db();
-    const { tenant_id } = await createTenant(db, testAuthor(''), 'model');
-    const secrets = createSecrets(this.#secretKey);
-    const { credential, client_secret } = await db.tenant(tenant_id, (tx) =>
-      createCredential(tx, secrets, testAuthor(tenant_id), { name: 'test', scopes: ['full'] }),
-    );
+    const { tenant_id, issue } = await newTenant(this.#shared.database.db(), this.#secretKey);
+    const own = { tenant_id, ...(await issue()) };
     return this.#nodes.map((preferred) => {
       const node = () => [preferred, ...this.#nodes].find(({ isUp }) => isUp) ?? preferred;
-      const own = { client_id: credential.credential_id, client_secret, tenant_id };
       const devJson = () => ({ ...node().platform.devJson(), ...own });
       return { devJson, client: new ApiClient({ devJson }) };
     });

@@ -1,11 +1,11 @@
 import { describe, expect, inject, test } from 'vitest';
 import { HealthResponse } from '../../../../contracts/api/health.js';
 import { echo } from '../../../setup/agent.js';
-import { cleanUp } from '../../../setup/clean-up.js';
+import { freshDatabase } from '../../../setup/database.js';
 import { joinAgent, registerAgent } from '../../../setup/platform/fleet.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
-import { RefusingTemporal } from '../../../setup/platform/refusing-temporal.js';
+import { refusingTemporal } from '../../../setup/platform/refusing-temporal.js';
 import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
 import { until } from '../../../setup/until.js';
 
@@ -24,16 +24,15 @@ interface BadWay {
 async function refusing(status: number, refuses: (method: string, nth: number) => boolean): Promise<BadWay> {
   let isMended = false;
   const seen = new Map<string, number>();
-  const proxy = await RefusingTemporal.to(inject('temporalAddress'), (method) => {
+  const address = await refusingTemporal(inject('temporalAddress'), (method) => {
     const nth = (seen.get(method) ?? 0) + 1;
     seen.set(method, nth);
     return !isMended && refuses(method, nth) ? status : null;
   });
-  cleanUp(() => proxy.close());
   const mend = () => {
     isMended = true;
   };
-  return { address: proxy.address, mend };
+  return { address, mend };
 }
 
 /** A port that cuts connections, or takes them and says nothing. */
@@ -108,18 +107,16 @@ describe.each([
 test.each(['INSERT INTO credentials', 'INSERT INTO sign_in_links'])(
   'a database that is cut at %s delays the start and does not end it',
   async (statement) => {
-    let proxy: TcpProxy | undefined;
     let cuts = 0;
     const reader = () => (chunk: Buffer) => {
       if (cuts > 0 || !chunk.includes(statement)) return;
       cuts += 1;
-      proxy?.cut();
+      proxy.cut();
     };
-    const wayTo = async (url: string) => {
-      proxy = await TcpProxy.to(url, { reader });
-      return proxy.urlOf(url);
-    };
-    const { platform } = await startPlatform({ FLEET_LOG_LEVEL: 'info' }, { wayTo });
+    const database = await freshDatabase();
+    const proxy = await TcpProxy.to(database.url, { reader });
+    const env = { FLEET_LOG_LEVEL: 'info', DATABASE_URL: proxy.urlOf(database.url) };
+    const { platform } = await startPlatform(env, { database });
     expect(cuts).toBe(1);
     expect(logLines(platform, 'the database does not answer yet, trying again')).toHaveLength(1);
     expect(await health(platform)).toMatchObject({ checks: { database: 'ok' } });

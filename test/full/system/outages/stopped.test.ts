@@ -1,10 +1,11 @@
 // @module-tag once
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Task } from '../../../../contracts/a2a/a2a.js';
+import { cleanUp } from '../../../setup/clean-up.js';
 import { leftovers } from '../../../setup/histories/record-checker.js';
 import { type MessageStep, MessageSteps } from '../../../setup/message-steps.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { until } from '../../../setup/until.js';
 
@@ -14,13 +15,16 @@ const TERMINAL = ['completed', 'failed', 'canceled'];
 const SHORT_MS = 10_500;
 const SETTLE_MS = 90_000;
 
-let shared: SharedPlatform;
+// With so many connections several calls of one tenant may wait for locks at once.
+const shared = await startPlatform({ QUEUE_WAIT_MS: '120000', DATABASE_POOL_MAX: '40' });
 /** The one that is stopped; the agent is connected to it. */
-let first: TestPlatform;
+const first = shared.platform;
 /** The one that goes on. */
-let second: TestPlatform;
+const second = await shared.startPeer();
 let steps: MessageSteps;
 const agents: JournalingAgent[] = [];
+cleanUp(() => Promise.all(agents.map((agent) => agent.stop())));
+await join(first, 'first-agent');
 
 async function join(platform: TestPlatform, instanceId: string): Promise<void> {
   const options = { instanceId, agentType: 'worker', maxConcurrentSessions: 0, keepsWork: true };
@@ -119,19 +123,7 @@ function expectCompleted(recorded: Map<string, Recorded>, completed: MessageStep
   }
 }
 
-/** Stopped with messages at every step from accepting to storing the result (`STEPS`), then continued. */
-beforeAll(async () => {
-  // With so many connections several calls of one tenant may wait for locks at once.
-  shared = await startPlatform({ QUEUE_WAIT_MS: '120000', DATABASE_POOL_MAX: '40' });
-  first = shared.platform;
-  second = await shared.startPeer();
-  await join(first, 'first-agent');
-  return async () => {
-    await Promise.all(agents.splice(0).map((agent) => agent.stop()));
-    await shared.dispose();
-  };
-});
-
+/** Brings messages to every step from accepting to storing the result (`STEPS`). */
 async function prepare(round: string): Promise<void> {
   steps = new MessageSteps(round, first.client, shared.database);
   await until(async () => (await nodes()) === 2, { what: 'both nodes' });
