@@ -1,26 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deliveryWorkflowId } from '../../../contracts/workflows.js';
 import { type DeliveryIds, inputOf } from '../../../deliveries/delivery-store.js';
 import { deliveriesOf, ruleFor, untilDelivered, webhook } from '../../alerts/alert-fixture.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 import { type Receiver, receiver, status } from '../../setup/receiver.js';
 import { newTenant } from '../../setup/tenant.js';
 import { until } from '../../setup/until.js';
 
 const KEY = randomBytes(32).toString('base64');
+const shared = await startPlatform({ FLEET_SECRET_KEY: KEY });
+const { client } = shared.platform;
 
 /** Whether a receiver is at this address: the names of receivers begin with scheme, host and port. */
 const isAt = (url: string) => (name: string) => name.startsWith(`${new URL(url).origin} `);
 
 describe('a receiver that fails', () => {
-  let shared: SharedPlatform;
-  beforeAll(async () => {
-    shared = await startPlatform({ FLEET_SECRET_KEY: KEY });
-    return shared.dispose;
-  });
-  const client = () => shared.platform.client;
   const breakers = () =>
     shared.database.query<{ receiver: string; is_open: boolean }>(
       'SELECT receiver, open_until IS NOT NULL AS is_open FROM receiver_breakers',
@@ -37,8 +33,8 @@ describe('a receiver that fails', () => {
   test('takes no slot from others: a dead one beside a good one of another tenant and of the same', async () => {
     const dead = await receiver(() => undefined);
     const good = await receiver();
-    const slow = await ruleFor(client(), [webhook(dead.url)]);
-    const beside = await ruleFor(client(), [webhook(good.url)]);
+    const slow = await ruleFor(client, [webhook(dead.url)]);
+    const beside = await ruleFor(client, [webhook(good.url)]);
     const another = await newTenant(shared.database.db(), KEY);
     const other = await ruleFor(new ApiClient(shared.platform, await another.issue()), [webhook(good.url)]);
     for (let count = 0; count < 60; count += 1) await slow.happen();
@@ -49,18 +45,18 @@ describe('a receiver that fails', () => {
     }
     expect(await slotsOf(dead.url)).toBeLessThanOrEqual(8);
     // Each of the ten overtook those: they came first, and none of them has been sent.
-    const unsent = (await deliveriesOf(client(), slow.rule.rule_id)).filter(({ attempts }) => attempts.length === 0);
+    const unsent = (await deliveriesOf(client, slow.rule.rule_id)).filter(({ attempts }) => attempts.length === 0);
     expect(unsent.length).toBeGreaterThan(30);
     expect(dead.arrived.length).toBeLessThan(30);
-    const sent = await untilDelivered(client(), beside.rule.rule_id, 5);
+    const sent = await untilDelivered(client, beside.rule.rule_id, 5);
     expect(sent.map(({ status: end, attempts }) => [end, attempts.length])).toEqual(Array(5).fill(['delivered', 1]));
-    await client().post('/policies/delete_alert', { rule_id: slow.rule.rule_id });
+    await client.post('/policies/delete_alert', { rule_id: slow.rule.rule_id });
   });
 
   test('gets only probes once its breaker is open, and everything when it answers again', async () => {
     let isUp = false;
     const to = await receiver((response) => status(isUp ? 200 : 503)(response));
-    const { rule, happen } = await ruleFor(client(), [webhook(to.url)]);
+    const { rule, happen } = await ruleFor(client, [webhook(to.url)]);
     for (let count = 0; count < 20; count += 1) await happen();
     await until(() => isOpen(to.url), { what: 'an open breaker' });
     await until(async () => (await slotsOf(to.url)) === 0, { what: 'free slots' });
@@ -69,7 +65,7 @@ describe('a receiver that fails', () => {
     await until(() => to.arrived.length > before, { what: 'a probe' });
     expect(to.arrived.length).toBe(before + 1);
     isUp = true;
-    const all = await untilDelivered(client(), rule.rule_id, 20, 90_000);
+    const all = await untilDelivered(client, rule.rule_id, 20, 90_000);
     // Those whose third attempt failed before are over.
     const tried = all.filter(({ status: end }) => end === 'failed');
     for (const { attempts } of tried) expect(attempts).toHaveLength(3);
@@ -80,7 +76,7 @@ describe('a receiver that fails', () => {
 
   test('a delivery has one workflow, which nobody signals, and an operator can cancel it', async () => {
     const to = await receiver(status(500));
-    const { rule, happen } = await ruleFor(client(), [webhook(to.url)]);
+    const { rule, happen } = await ruleFor(client, [webhook(to.url)]);
     await happen();
     await to.untilArrived(1);
     const ofRule = 'SELECT * FROM deliveries WHERE rule_id = $1';
@@ -91,34 +87,13 @@ describe('a receiver that fails', () => {
     const signals = events?.filter(({ workflowExecutionSignaledEventAttributes: signaled }) => signaled);
     expect(signals).toEqual([]);
     await handle.cancel();
-    const [delivery] = await untilDelivered(client(), rule.rule_id);
+    const [delivery] = await untilDelivered(client, rule.rule_id);
     expect(delivery?.status).toBe('dropped');
   });
 });
 
-test('a deliverer that is killed after sending and before logging repeats the delivery under its id', async () => {
-  const shared = await startPlatform();
-  const to = await receiver((response, attempt) => {
-    if (attempt > 1) response.end();
-  });
-  const { rule, happen } = await ruleFor(shared.platform.client, [webhook(to.url)]);
-  await happen();
-  const [first] = await to.untilArrived(1);
-  await shared.platform.kill9();
-  await shared.platform.start();
-  await until(() => to.arrived.length > 1, { timeoutMs: 90_000, what: 'the delivery after the crash' });
-  const [delivery] = await untilDelivered(shared.platform.client, rule.rule_id, 1, 60_000);
-  expect(delivery?.status).toBe('delivered');
-  for (const { headers, raw } of to.arrived) {
-    expect(headers['webhook-id']).toBe(delivery?.delivery_id);
-    expect(raw.equals(first?.raw as Buffer)).toBe(true);
-  }
-});
-
 test('two nodes deliver each event once, and count it once', async () => {
-  const shared = await startPlatform();
   const peer = await shared.startPeer();
-  const { client } = shared.platform;
   const each = await receiver();
   const counted = await receiver();
   const { rule, happen } = await ruleFor(client, [webhook(each.url)]);

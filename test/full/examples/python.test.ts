@@ -7,7 +7,7 @@ import { MeshServer } from '../../sdk/mesh-server.js';
 import { credentialOf, type Program, startProgram } from '../../sdk/python/programs.js';
 import { emptyPython, installPackages } from '../../setup/python-package.js';
 import { until } from '../../setup/until.js';
-import { piecesOf, platformBehindProxy } from '../sdk/python/behind-proxy.js';
+import { piecesOf, platformBehindProxy, untilAtWork } from '../sdk/python/behind-proxy.js';
 
 const source = join(import.meta.dirname, '..', '..', '..', 'examples', 'python');
 const toCounter = { agentType: 'python-counter' };
@@ -56,9 +56,7 @@ test('it comes back over a slow connection without a gap in its chunks', async (
 
 test('it hears that a message was canceled', async () => {
   const task = await client.send('count 1000', { ...toCounter, blocking: false });
-  await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', {
-    what: 'the message at work',
-  });
+  await untilAtWork(client, task);
   await client.messages.cancel({ messageId: task.id });
   await until(() => agent.output.includes('was aborted'), { what: 'the log line of the agent' });
   expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');

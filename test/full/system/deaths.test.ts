@@ -88,6 +88,12 @@ test('what a crash came before, or cut off, is told after the next start', async
   };
   await until(async () => (await states()) === 'delivered,delivered', { timeoutMs: 90_000, what: 'both ends' });
   for (const { arrived } of [before, cutOff]) expect(Task.parse(arrived.at(-1)?.body).status.state).toBe('completed');
+  const [first] = cutOff.arrived;
+  expect(cutOff.arrived.length).toBeGreaterThan(1);
+  for (const { headers, raw } of cutOff.arrived) {
+    expect(headers['webhook-id']).toBe(first?.headers['webhook-id']);
+    expect(raw.equals(first?.raw as Buffer)).toBe(true);
+  }
 }, 120_000);
 
 test('everything is killed: a tool call that waits for approval survives it at each step', async () => {

@@ -3,6 +3,7 @@ import { type FleetClient, type SendOptions, textOf } from '../../../../sdk/inde
 import { fleetClient } from '../../../setup/fleet-client.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
+import { until } from '../../../setup/until.js';
 
 /** A platform of the file, whose agents connect by a proxy that can cut them off. */
 export async function platformBehindProxy() {
@@ -14,6 +15,10 @@ export async function platformBehindProxy() {
   });
   return { shared, proxy, client: fleetClient(shared.platform) };
 }
+
+/** Resolves when an agent is at work on the message. */
+export const untilAtWork = (client: FleetClient, { id: messageId }: { id: string }) =>
+  until(async () => (await client.messages.getById({ messageId })).message.state === 'working', { what: 'the work' });
 
 /** The pieces in which an answer is streamed. @param onPiece is told how many there are so far */
 export async function piecesOf(

@@ -10,7 +10,7 @@ import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../..
 import { runScenario, SCENARIOS, type WireAgent } from '../../../sdk/wire/runner.js';
 import { pythonWithPackage } from '../../../setup/python-package.js';
 import { until } from '../../../setup/until.js';
-import { piecesOf, platformBehindProxy } from './behind-proxy.js';
+import { piecesOf, platformBehindProxy, untilAtWork } from './behind-proxy.js';
 
 const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', '..', 'python', 'README.md'), 'utf8');
 /** The programs of the gate's tests. */
@@ -58,8 +58,6 @@ describe('on a platform', () => {
   const run = (args: string[], role: 'agent' | 'caller') => startProgram(python, args, credentialOf(shared, role));
   const startAgent = (args = [join(programs, 'python', 'fleet_agent.py')], type = 'python') =>
     startPythonAgent(run(args, 'agent'), type, client);
-  const pieces = (text: string, onPiece?: (count: number) => void) =>
-    piecesOf(client, text, toAgent('count'), onPiece);
 
   test('by default it says on standard error that it has joined, is connected again, and drains', async () => {
     const agent = await startAgent(['-c', storyteller], 'storyteller');
@@ -81,7 +79,7 @@ describe('on a platform', () => {
   test('answers, streams, calls a tool of an agent on the other SDK, and answers its calls', async () => {
     await startAgent();
     expect(textOf(await client.send('hello', toAgent()))).toBe('You said: hello');
-    expect(await pieces('3')).toEqual(['1 ', '2 ', '3 ']);
+    expect(await piecesOf(client, '3', toAgent('count'))).toEqual(['1 ', '2 ', '3 ']);
     const other = sdkOn(() => shared.platform.devJson()).agentOf('clerk', { log: SILENT_LOG });
     other.tool('total', z.object({ numbers: z.array(z.int()) }), ({ numbers }) =>
       numbers.reduce((sum, n) => sum + n, 0),
@@ -109,15 +107,6 @@ describe('on a platform', () => {
     expect((await client.messages.waitFor(waiting.id)).assistantOutput).toBe('Ordered tea, not wrapped.');
   });
 
-  test('on SIGTERM it finishes what it is doing and leaves', async () => {
-    const agent = await startAgent();
-    const counted = await pieces('4', (count) => {
-      if (count === 1) agent.child.kill('SIGTERM');
-    });
-    expect(counted.join('')).toBe('1 2 3 4 ');
-    expect(await agent.ended).toEqual([null, 'SIGTERM']);
-  });
-
   test('work that the grace of a drain cuts off fails, and the log counts it', async () => {
     const program = `
 import asyncio
@@ -132,10 +121,7 @@ agent.run()
     const tasks = await Promise.all(
       ['1', '2'].map((text) => client.send(text, { agentType: 'sleeper', blocking: false })),
     );
-    for (const { id } of tasks)
-      await until(async () => (await client.messages.getById({ messageId: id })).message.state === 'working', {
-        what: 'the work',
-      });
+    for (const task of tasks) await untilAtWork(client, task);
     agent.child.kill('SIGTERM');
     expect(await agent.ended).toEqual([null, 'SIGTERM']);
     expect(agent.output).toContain('what was running is given up (dispatches=2)\n');
@@ -145,9 +131,7 @@ agent.run()
   test('a canceled message cancels its handler', async () => {
     const agent = await startAgent();
     const task = await client.send('1000', { ...toAgent('count'), blocking: false });
-    await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', {
-      what: 'the work',
-    });
+    await untilAtWork(client, task);
     await client.messages.cancel({ messageId: task.id });
     await until(() => agent.output.includes('canceled'), { what: 'the line of the handler' });
     expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');
