@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
 import { answerMessage, COMPLETED } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
@@ -37,24 +37,19 @@ function install(): void {
   writeFileSync(join(folder, 'app.py'), documentedBlock('end-users.md', 'py', '# app.py'));
 }
 install();
-
-let python = '';
-beforeAll(async () => {
-  python = await pythonWithPackage();
-  const pins = join(root, 'python', 'requirements-dev.txt');
-  await installPackages(python, ['-c', pins, 'fastapi', 'uvicorn']);
-}, 240_000);
+const python = await pythonWithPackage();
+await installPackages(python, ['-c', join(root, 'python', 'requirements-dev.txt'), 'fastapi', 'uvicorn']);
 
 test.each([
-  ['Fastify', () => process.execPath, ['app.js']],
-  ['FastAPI', () => python, ['-m', 'uvicorn', 'app:app', '--port', String(port)]],
+  ['Fastify', process.execPath, ['app.js']],
+  ['FastAPI', python, ['-m', 'uvicorn', 'app:app', '--port', String(port)]],
 ])(
   'with %s: the page of a user asks and streams, and reaches what is that user’s only',
   async (name, command, args) => {
     const { client_id, client_secret } = await api.credentialOf(api.tenantId, ['admin']);
     const credential = { FLEET_CLIENT_ID: client_id, FLEET_CLIENT_SECRET: client_secret };
     const env = { PATH: process.env.PATH, FLEET_BASE_URL: api.baseUrl, ...credential, PORT: String(port) };
-    const app = spawn(command(), args, { cwd: folder, env, stdio: ['ignore', 2, 2] });
+    const app = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 2, 2] });
     try {
       await until(async () => (await fetch(origin)).ok, { what: 'the app' });
       expect((await fetch(`${origin}/fleet-token`, { method: 'POST' })).status).toBe(401);

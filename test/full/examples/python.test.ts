@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { textOf } from '../../../sdk/index.js';
 import { httpServer } from '../../runtime/loopback-server.js';
 import { MeshServer } from '../../sdk/mesh-server.js';
 import { credentialOf, type Program, startProgram } from '../../sdk/python/programs.js';
+import { cleanUp } from '../../setup/clean-up.js';
 import { emptyPython, installPackages } from '../../setup/python-package.js';
 import { until } from '../../setup/until.js';
 import { piecesOf, platformBehindProxy, untilAtWork } from '../sdk/python/behind-proxy.js';
@@ -14,17 +15,10 @@ const toCounter = { agentType: 'python-counter' };
 const python = await emptyPython();
 await installPackages(python, ['-r', join(source, 'requirements.txt')]);
 const { shared, proxy, client } = await platformBehindProxy();
-let agent: Program;
-
-beforeAll(async () => {
-  start();
-  await until(async () => (await client.post('/agents/get', { agent_type: 'python-counter' })).count === 1);
-  return () => void agent.child.kill('SIGKILL');
-});
-
-function start(): void {
-  agent = startProgram(python, [join(source, 'agent.py')], credentialOf(shared, 'agent'));
-}
+const start = () => startProgram(python, [join(source, 'agent.py')], credentialOf(shared, 'agent'));
+let agent = start();
+cleanUp(() => agent.child.kill('SIGKILL'));
+await until(async () => (await client.post('/agents/get', { agent_type: 'python-counter' })).count === 1);
 
 /** An agent of a test's own. */
 function anotherAgent(env: Record<string, string>): Program {
@@ -95,7 +89,7 @@ test.each([
 });
 
 test('it stays away once it is deregistered', async () => {
-  start();
+  agent = start();
   await client.send('hello', toCounter);
   await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
   expect(await agent.ended).toEqual([1, null]);
@@ -103,7 +97,7 @@ test('it stays away once it is deregistered', async () => {
 });
 
 test('it stays away, too, when it is deregistered between two connections', async () => {
-  start();
+  agent = start();
   await client.send('hello', toCounter);
   proxy.isShut = true;
   agent.output = '';

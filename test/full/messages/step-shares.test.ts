@@ -1,7 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
-import { NativeConnection, Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { NativeConnection } from '@temporalio/worker';
+import { expect, inject, test } from 'vitest';
 import { createRecordActivities } from '../../../activities/record.js';
 import { type MessageInput, messageWorkflowId } from '../../../contracts/workflows.js';
 import { openDb } from '../../../db/pool.js';
@@ -9,12 +8,12 @@ import { stepSlots } from '../../../platform/roles/workers.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { createDataConverter } from '../../../runtime/payload-codec.js';
+import { cleanUp } from '../../setup/clean-up.js';
 import { messageCore, TEST_SECRETS } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
-import { quietRuntime } from '../../setup/quiet-runtime.js';
 import { useUpTurns } from '../../setup/used-up-turns.js';
+import { runWorker } from '../../setup/worker.js';
 
-const BUNDLE = fileURLToPath(new URL('../../../dist/workflows.bundle.js', import.meta.url));
 const SLOTS = 20;
 /** Of the busy tenant. */
 const WORKFLOWS = 2 * SLOTS;
@@ -25,30 +24,13 @@ const db = openDb({ url: database.url, turnWaitMs: 600_000, log: createLogger({ 
 const core = messageCore(db);
 const taskQueue = `steps-${newId('msg')}`;
 const dataConverter = createDataConverter(TEST_SECRETS, { FLEET_TEMPORAL_ENCRYPTION: 'on' });
-let client: Client;
-let worker: Worker;
-let running: Promise<void>;
-
-beforeAll(async () => {
-  quietRuntime();
-  const address = inject('temporalAddress');
-  client = new Client({ connection: await Connection.connect({ address }), dataConverter });
-  worker = await Worker.create({
-    connection: await NativeConnection.connect({ address }),
-    taskQueue,
-    dataConverter,
-    workflowBundle: { codePath: BUNDLE },
-    activities: createRecordActivities(core),
-    ...stepSlots(SLOTS),
-  });
-  running = worker.run();
-});
-afterAll(async () => {
-  worker?.shutdown();
-  await running;
-  await client?.connection.close();
-  await db.close();
-});
+cleanUp(() => db.close());
+const address = inject('temporalAddress');
+const client = new Client({ connection: await Connection.connect({ address }), dataConverter });
+cleanUp(() => client.connection.close());
+const connection = await NativeConnection.connect({ address });
+const activities = createRecordActivities(core);
+await runWorker({ connection, taskQueue, dataConverter, activities, ...stepSlots(SLOTS) });
 
 function start(tenantId: string) {
   const input: MessageInput = { tenant_id: tenantId, message_id: newId('msg'), session_id: newId('ses') };

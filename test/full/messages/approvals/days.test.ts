@@ -1,53 +1,37 @@
-import { fileURLToPath } from 'node:url';
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createRecordActivities } from '../../../../activities/record.js';
 import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../../contracts/workflows.js';
 import { takeStep } from '../../../../messages/supervise/next-step.js';
 import { createDataConverter } from '../../../../runtime/payload-codec.js';
 import { serveApi } from '../../../api/served-api.js';
 import { approvalsFixture } from '../../../messages/approvals/approvals-fixture.js';
+import { cleanUp } from '../../../setup/clean-up.js';
 import { TEST_SECRETS } from '../../../setup/core.js';
-import { quietRuntime } from '../../../setup/quiet-runtime.js';
 import { until } from '../../../setup/until.js';
+import { runWorker } from '../../../setup/worker.js';
 import { startTimeSkipping } from '../../../time-skipping.js';
 
 const HOUR_MS = 3_600_000;
-const BUNDLE = fileURLToPath(new URL('../../../../dist/workflows.bundle.js', import.meta.url));
 
 const api = await serveApi();
 const { held, outcome, events, ref } = await approvalsFixture(api);
 const dataConverter = createDataConverter(TEST_SECRETS, { FLEET_TEMPORAL_ENCRYPTION: 'on' });
-let environment: TestWorkflowEnvironment;
-let worker: Worker;
-let running: Promise<void>;
+/** A server on which a day passes in no time. */
+const environment = await startTimeSkipping(dataConverter);
+cleanUp(() => environment.teardown());
 /** The moment at which a workflow began, by the two clocks: the record's goes on by the server's from there. */
 let began = { server: 0, record: 0 };
 
-/** The workflow's own record of messages, by the clock of a server on which a day passes in no time. */
-beforeAll(async () => {
-  quietRuntime();
-  environment = await startTimeSkipping(dataConverter);
-  worker = await Worker.create({
-    connection: environment.nativeConnection,
-    taskQueue: FLEET_QUEUE,
-    dataConverter,
-    workflowBundle: { codePath: BUNDLE },
-    activities: {
-      ...createRecordActivities(api.core),
-      nextStep: async (input: MessageInput) => {
-        const now = new Date(began.record + (await environment.currentTimeMs()) - began.server);
-        return (await takeStep(api.core, input, 'workflow', () => now)).step;
-      },
-    },
-  });
-  running = worker.run();
-});
-afterAll(async () => {
-  worker?.shutdown();
-  await running;
-  await environment?.teardown();
+/** A step of the record, by the clock of the server. */
+async function nextStep(input: MessageInput) {
+  const now = new Date(began.record + (await environment.currentTimeMs()) - began.server);
+  return (await takeStep(api.core, input, 'workflow', () => now)).step;
+}
+await runWorker({
+  connection: environment.nativeConnection,
+  taskQueue: FLEET_QUEUE,
+  dataConverter,
+  activities: { ...createRecordActivities(api.core), nextStep },
 });
 
 async function start(messageId: string) {
@@ -71,11 +55,8 @@ test('a request is reminded of every hour by durable timers, escalates, and is r
   // One when it was asked, and one for each whole hour before the end.
   expect(await countOf(id, 'policy.approval_required')).toBe(24);
   expect(await countOf(id, 'message.input_required')).toBe(24);
-  const [request] = await api.database.query<{ approvers: string[]; state: string }>(
-    'SELECT approvers, state FROM input_requests WHERE message_id = $1',
-    [id],
-  );
-  expect(request).toEqual({ approvers: ['cred_boss'], state: 'expired' });
+  const request = 'SELECT approvers, state FROM input_requests WHERE message_id = $1';
+  expect(await api.database.query(request, [id])).toEqual([{ approvers: ['cred_boss'], state: 'expired' }]);
   expect((await api.client.message(id)).error?.code).toBe('APPROVAL_EXPIRED');
 });
 
@@ -87,11 +68,8 @@ test('a rejection after hours ends the workflow at once, also when its wake-up i
   await until(async () => (await countOf(id, 'message.input_required')) === 3);
   expect(await outcome(api.client, id, { resolution: 'rejected' })).toBe('200 failed');
   // The process died before it could tell: what the sweeper finds is the decision of which the workflow has not heard.
-  const [waiting] = await api.database.query<{ due: boolean }>(
-    'SELECT wake_requested_at IS NOT NULL AS due FROM input_requests WHERE message_id = $1',
-    [id],
-  );
-  expect(waiting).toEqual({ due: true });
+  const due = 'SELECT wake_requested_at IS NOT NULL FROM input_requests WHERE message_id = $1';
+  expect(await api.database.value(due, [id])).toBe(true);
   await workflow.signal(WAKE_SIGNAL);
   await workflow.signal(WAKE_SIGNAL);
   expect(await workflow.result()).toMatchObject({ state: 'failed', error: { code: 'APPROVAL_REJECTED' } });

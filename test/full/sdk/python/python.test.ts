@@ -1,13 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SILENT_LOG, textOf, z } from '../../../../sdk/index.js';
 import { sdkOn } from '../../../sdk/platform/fixture.js';
 import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
 import { runScenario, SCENARIOS, type WireAgent } from '../../../sdk/wire/runner.js';
+import { cleanUp } from '../../../setup/clean-up.js';
 import { pythonWithPackage } from '../../../setup/python-package.js';
 import { until } from '../../../setup/until.js';
 import { piecesOf, platformBehindProxy, untilAtWork } from './behind-proxy.js';
@@ -19,19 +20,14 @@ const [, storyteller = ''] = /```python\n([\s\S]*?)```/.exec(readme) ?? [];
 const [python, { shared, proxy, client }] = await Promise.all([pythonWithPackage(), platformBehindProxy()]);
 
 describe('the wire scenarios', () => {
-  let child: ChildProcess;
+  const child = spawn(python, ['-u', join(programs, 'wire', 'agent.py')], { stdio: ['pipe', 'pipe', 'inherit'] });
   let onEnded: (code: string | null) => void = () => undefined;
-
-  beforeAll(() => {
-    child = spawn(python, ['-u', join(programs, 'wire', 'agent.py')], { stdio: ['pipe', 'pipe', 'inherit'] });
-    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      onEnded((JSON.parse(line) as { ended: string | null }).ended);
-    });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    onEnded((JSON.parse(line) as { ended: string | null }).ended);
   });
-
-  afterAll(async () => {
+  cleanUp(async () => {
     const exited = once(child, 'exit');
-    child.stdin?.end();
+    child.stdin.end();
     await exited;
   });
 
@@ -40,7 +36,7 @@ describe('the wire scenarios', () => {
     const over = new Promise<string | null>((resolve) => {
       onEnded = resolve;
     });
-    const command = (value: object) => child.stdin?.write(`${JSON.stringify(value)}\n`);
+    const command = (value: object) => child.stdin.write(`${JSON.stringify(value)}\n`);
     return {
       start: (url, ca) => command({ start: { url, ca } }),
       close: (graceSeconds) => command({ close: graceSeconds }),
