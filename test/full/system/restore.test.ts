@@ -61,23 +61,18 @@ async function acknowledged() {
   return { token, ended, asking, askedToo, held, queued, sessionId, plan, stepMessage, unread, ids, relay };
 }
 
-let before: Awaited<ReturnType<typeof acknowledged>>;
-let lost: { id: string };
-
-beforeAll(async () => {
-  before = await acknowledged();
-  await runDocumented('pg_dump', { DATABASE_URL: shared.database.url });
-  lost = await client.send('answer', { ...to('worker'), messageId: 'lost' });
-  await client.ok(`/messages/${before.askedToo.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
-  await client.untilState(before.askedToo.id, 'completed');
-  await shared.platform.kill9();
-  await before.relay.release();
-  await cluster.run('postgres', 'CREATE DATABASE restored');
-  await runDocumented('pg_restore', { NEW_DATABASE_URL: cluster.urlOf('restored') });
-  await cluster.run('restored', AS_OF_AN_HOUR_AGO);
-  await cluster.run('postgres', 'CREATE DATABASE restored_too TEMPLATE restored');
-  await createNamespace(connection, `${shared.temporal.options.namespace}-new`);
-});
+const before = await acknowledged();
+await runDocumented('pg_dump', { DATABASE_URL: shared.database.url });
+const lost = await client.send('answer', { ...to('worker'), messageId: 'lost' });
+await client.ok(`/messages/${before.askedToo.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+await client.untilState(before.askedToo.id, 'completed');
+await shared.platform.kill9();
+await before.relay.release();
+await cluster.run('postgres', 'CREATE DATABASE restored');
+await runDocumented('pg_restore', { NEW_DATABASE_URL: cluster.urlOf('restored') });
+await cluster.run('restored', AS_OF_AN_HOUR_AGO);
+await cluster.run('postgres', 'CREATE DATABASE restored_too TEMPLATE restored');
+await createNamespace(connection, `${shared.temporal.options.namespace}-new`);
 
 describe.each([
   ['the same Temporal', 'restored', shared.temporal.options.namespace],
