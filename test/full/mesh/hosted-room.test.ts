@@ -44,26 +44,3 @@ test('an agent is marked and freed while its tenant has no turn at the database'
     await turns.release();
   }
 });
-
-test('a node that has no room for an agent does not keep the other nodes from sending to it', async () => {
-  const { fixture } = await agentOf({});
-  const agent = { tenant_id: fixture.tenantId, instance_id: 'hosted-1' };
-  const { db } = fixture.core;
-  await fixture.database.query(
-    `INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_one'), ('mesh_two'), ('mesh_test')
-     ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now()`,
-  );
-  for (const node of ['mesh_one', 'mesh_test']) {
-    await markSaturated(db, agent, node);
-    expect(await isSaturated(fixture)).toBe(false);
-  }
-  await markSaturated(db, agent, 'mesh_two');
-  expect(await isSaturated(fixture)).toBe(true);
-  expect(await endSaturation(db, agent, 'mesh_one')).toMatchObject({ instance_id: 'hosted-1' });
-  expect(await isSaturated(fixture)).toBe(false);
-  // A dead node has no room either way.
-  await fixture.database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_one'");
-  await markSaturated(db, agent, 'mesh_two');
-  expect(await isSaturated(fixture)).toBe(true);
-  await fixture.database.query("DELETE FROM mesh_nodes WHERE mesh_id IN ('mesh_one', 'mesh_two')");
-});
