@@ -28,23 +28,13 @@ interface ToolCallsDeps {
   tokens: TokenIssuer;
   /** Needed by callers of its tools alone. */
   knowledge?: PlatformToolDeps['knowledge'];
-  /** Where the spans of its calls go; nowhere by default. */
-  spans?: SpanRecorder;
   link?: NodeLink;
   meshId?: string;
 }
 
 /** The tool calls of one process, put together as the platform does. */
-export function toolCalls(deps: ToolCallsDeps): ToolCalls {
-  const {
-    core,
-    outbound,
-    tokens,
-    knowledge = NO_KNOWLEDGE,
-    meshId = 'alone',
-    spans = NO_SPANS,
-    link = createLocalLink(meshId),
-  } = deps;
+export function toolCalls({ core, outbound, tokens, meshId = 'alone', ...deps }: ToolCallsDeps): ToolCalls {
+  const { knowledge = NO_KNOWLEDGE, link = createLocalLink(meshId) } = deps;
   const { db, bus, workflowStarter, policies } = core;
   const credentials = new AgentCredentials({ outbound, secrets: TEST_SECRETS });
   const watch = new DecisionWatch({ db, bus, log, meshId });
@@ -58,7 +48,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     hosted: createHostedTools({ db, log, meshId, outbound, tokens, credentials }),
     policies,
     usage: new ToolUsage(db, log),
-    spans,
+    spans: NO_SPANS,
     approvals: new ToolApprovals({
       db,
       log,

@@ -1,13 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { answerMessage, COMPLETED, joinOnRecord } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
+import { httpServer } from '../../runtime/loopback-server.js';
 import { startChromium } from '../../setup/chromium.js';
-import { cleanUp } from '../../setup/clean-up.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const bundle = join(mkdtempSync(join(inject('runDir'), 'browser-')), 'index.js');
@@ -15,7 +13,7 @@ execFileSync(process.execPath, [join(root, 'scripts', 'publish', 'browser-bundle
 
 /** Pages of the user's own server: the SDK's client, which gets short-lived tokens from there. */
 let token = async () => '';
-const pages = createServer(async (request, response) => {
+const { port } = await httpServer(async (request, response) => {
   const [type, body] =
     request.url === '/sdk.js'
       ? ['text/javascript', readFileSync(bundle)]
@@ -24,12 +22,6 @@ const pages = createServer(async (request, response) => {
         : ['text/html', '<!doctype html><title>A page</title>'];
   response.setHeader('content-type', type).end(body);
 });
-await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve));
-cleanUp(() => {
-  pages.close();
-  pages.closeAllConnections();
-});
-const port = (pages.address() as AddressInfo).port;
 const [ORIGIN, OTHER] = [`http://127.0.0.1:${port}`, `http://localhost:${port}`];
 
 const api = await serveApi({ corsOrigins: [ORIGIN] });

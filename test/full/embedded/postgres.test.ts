@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test as it } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from '../../../embedded/postgres.js';
 import { processInfo } from '../../../embedded/process-table.js';
 import { inOwnProcess, scratch, silent, WITHIN_A_MINUTE } from '../../embedded/host.js';
+import { httpServer } from '../../runtime/loopback-server.js';
 import { until } from '../../setup/until.js';
 import { withClient } from '../../setup/with-client.js';
 
@@ -132,12 +132,10 @@ describe('embedded Postgres', () => {
   it('takes another port when the remembered one is in use', async () => {
     const first = await start();
     await first.stop();
-    const squatter = createServer().listen(Number(new URL(first.url).port), '127.0.0.1');
-    await once(squatter, 'listening');
+    await httpServer(() => undefined, Number(new URL(first.url).port));
     const second = await start();
     expect(second.url).not.toBe(first.url);
     expect(await query(second.url, 'select 1')).toBe(1);
-    squatter.close();
   });
 
   it('says what is missing when the password file is gone', async () => {

@@ -1,8 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import Provider from 'oidc-provider';
-import { cleanUp } from '../clean-up.js';
+import { httpServer } from '../../runtime/loopback-server.js';
 
 /** What the provider says of somebody. */
 export interface Account {
@@ -37,10 +36,7 @@ const NOT_YET: RequestListener = (_request, response) => response.writeHead(503)
  */
 export async function identityProvider(accounts: Record<string, Account>) {
   let handler = NOT_YET;
-  const server = createServer((request, response) => handler(request, response));
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  cleanUp(() => new Promise<void>((done) => server.close(() => done())));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url: issuer } = await httpServer((request, response) => handler(request, response));
   const state = { account: Object.keys(accounts)[0] ?? '' };
 
   const providerFor = (platformUrl: string): RequestListener => {
