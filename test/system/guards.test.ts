@@ -77,7 +77,6 @@ describe('what goes to agents', () => {
     await client.ok(path, { resolution: { key: 'none' } }, ResolveResponse);
     expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('thank you');
   });
-
 });
 
 describe('what comes from agents', () => {

@@ -10,8 +10,7 @@ export async function wantApproval({ client }: Home): Promise<void> {
 }
 
 /** An agent of the SDK; it is closed with the test. */
-const agentOf = (home: Home, type: string): Agent =>
-  sdkOn(() => home.devJson()).agentOf(type, { log: SILENT_LOG });
+const agentOf = (home: Home, type: string): Agent => sdkOn(() => home.devJson()).agentOf(type, { log: SILENT_LOG });
 
 /** The agent that pays, with what it has paid and how often it has connected. */
 export async function teller(home: Home): Promise<{ paid: number[]; connections: () => number }> {

@@ -41,7 +41,9 @@ export async function consoleBrowser(api: ServedApi) {
     answer: (id: string, text: string) =>
       answerMessage(api, id, { ...COMPLETED, artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text }] }] }),
     /** Does this in either theme, at a desk and on a phone. `check` opens a screen, on which nothing is wrong. */
-    onEachScreen: async (work: (page: Page, check: (path: string, shown: string) => Promise<void>) => Promise<void>) => {
+    onEachScreen: async (
+      work: (page: Page, check: (path: string, shown: string) => Promise<void>) => Promise<void>,
+    ) => {
       for (const colorScheme of THEMES)
         for (const viewport of [DESK, PHONE]) {
           const { page } = await signedIn(['full'], { viewport, colorScheme, reducedMotion: 'reduce' });

@@ -154,5 +154,4 @@ describe('embedded Postgres', () => {
     await Promise.all(servers.map((each) => each.stop()));
     await Promise.all(folders.map((each) => each.remove()));
   });
-
 });

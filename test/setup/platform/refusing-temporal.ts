@@ -19,10 +19,7 @@ const { NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
  * @param refusalOf the gRPC status with which a call of a method is refused; null passes it on
  * @returns its `127.0.0.1:port`
  */
-export async function refusingTemporal(
-  address: string,
-  refusalOf: (method: string) => number | null,
-): Promise<string> {
+export async function refusingTemporal(address: string, refusalOf: (method: string) => number | null): Promise<string> {
   const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
   const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
     sessions.add(session);
