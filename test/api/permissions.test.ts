@@ -515,32 +515,3 @@ describe('what an agent may do', () => {
     expect((await postAs(painter, '/tools/call', { tool: 'fleet.get_agents', instance_id })).status).toBe(404);
   });
 });
-
-describe('the credential that an instance was registered with', () => {
-  /** A message that an instance of this credential asks about, and the credential's token that acts for the tenant. */
-  async function askedBy(scopes: Scope[]): Promise<{ id: string; token: string }> {
-    const credential = await api.credentialOf(api.tenantId, scopes, ['worker']);
-    const instance_id = `asker-${++names}`;
-    const token = await api.tokenAs(credential, 'worker');
-    expect((await postAs(token, '/agents/register', { instance_id, agent_type: 'worker' })).status).toBe(200);
-    await api.database.query(
-      "UPDATE agents SET status = 'available', mesh_id = 'mesh_test', connection_epoch = 1 WHERE instance_id = $1",
-      [instance_id],
-    );
-    const task = await api.client.send('hi', { metadata: { instance_id }, blocking: false });
-    await answerMessage(api, task.id, ASKS);
-    return { id: task.id, token: await api.tokenAs(credential, 'credential') };
-  }
-
-  test.each([
-    [['admin'], 403],
-    [['full'], 200],
-  ] as const)('with %j answers its questions: %i', async (scopes, status) => {
-    const one = await askedBy([...scopes]);
-    const resolution = { resolution: 'confirmed' };
-    expect((await postAs(one.token, `/messages/${one.id}/resolve`, resolution)).status).toBe(status);
-    const other = await askedBy([...scopes]);
-    const followUp = rpc('message/send', params('yes', { taskId: other.id }));
-    expect((await postAs(other.token, '/send', followUp)).status).toBe(status);
-  });
-});
