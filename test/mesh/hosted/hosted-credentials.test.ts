@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../../../embedded/free-port.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { hostedAgent, message, type Script, task } from './hosted-agent.js';
@@ -135,11 +134,5 @@ describe('an agent that wants a token of its own server', () => {
     expect((await run()).record).toMatchObject({ state: 'failed', error });
     expect(agent.received).toEqual([]);
     expect(await fixture.agent()).toMatchObject({ consecutive_failures: 0 });
-  });
-
-  it('gets nothing when the server is away', async () => {
-    const { agent, run } = await wanting({}, withTokensOf(`http://127.0.0.1:${await freePort()}/`));
-    expect((await run()).record.error).toMatchObject({ code: 'TARGET_UNAVAILABLE' });
-    expect(agent.received).toEqual([]);
   });
 });

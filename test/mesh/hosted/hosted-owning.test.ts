@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { PlatformError } from '../../../runtime/errors.js';
 import { freshDatabase } from '../../setup/database.js';
 import { gate, until } from '../../setup/until.js';
 import { message, statusUpdate, task } from './hosted-agent.js';
@@ -27,30 +26,6 @@ describe('owning a hosted dispatch', () => {
     expect(agent.methods()).toEqual(['message/stream', 'tasks/cancel']);
     expect(agent.received[1]?.body.params).toMatchObject({ id: 'remote-1' });
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'canceled' });
-  });
-
-  it('stops what was canceled in the database only', async () => {
-    const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
-    const ref = await made.open();
-    const run = made.runner().run(ref);
-    await until(() => agent.received.length === 1);
-    await made.gateway.cancel(made.caller, ref.message_id, 'enough');
-    expect(await run).toMatchObject(CLOSED);
-  });
-
-  it('keeps an answer while the database is away', async () => {
-    const { fixture: made } = await fixture({ 'message/send': (reply) => reply.result(message('kept')) });
-    let outages = 3;
-    const end = made.dispatches.end.bind(made.dispatches);
-    made.dispatches.end = async (...given) => {
-      outages -= 1;
-      if (outages >= 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'away');
-      return end(...given);
-    };
-    const ref = await made.open();
-    expect(await made.runner().run(ref)).toMatchObject(CLOSED);
-    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'kept' });
-    expect(outages).toBeLessThan(0);
   });
 
   it('releases a dispatch when the proof for the agent cannot be signed', async () => {

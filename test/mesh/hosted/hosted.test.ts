@@ -8,12 +8,9 @@ const { fixture, outcomeOf } = hostedSetup(freshDatabase);
 
 describe('answers of a hosted agent', () => {
   it('completes the message with a message in JSON', async () => {
-    const {
-      end,
-      record,
-      agent,
-      fixture: made,
-    } = await outcomeOf({ 'message/send': (reply) => reply.result(message('hi')) });
+    const { end, record, agent, ...made } = await outcomeOf({
+      'message/send': (reply) => reply.result(message('hi')),
+    });
     expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'completed', assistant_output: 'hi' });
     expect(agent.requests).toEqual(['POST /a2a']);
@@ -24,8 +21,8 @@ describe('answers of a hosted agent', () => {
     });
     const dispatch = { attempt: 1, dispatch_id: expect.any(String) };
     expect(agent.received[0]?.body.params).toMatchObject({ metadata: { 'urn:agent-fleet:dispatch:1': dispatch } });
-    expect(await made.agent()).toMatchObject({ status: 'available', consecutive_failures: 0 });
-    expect((await made.events('agent.health_changed')).map(({ payload }) => payload)).toMatchObject([
+    expect(await made.fixture.agent()).toMatchObject({ status: 'available', consecutive_failures: 0 });
+    expect((await made.fixture.events('agent.health_changed')).map(({ payload }) => payload)).toMatchObject([
       { status: 'available', previous_status: 'unknown' },
     ]);
   });
