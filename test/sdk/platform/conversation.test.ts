@@ -229,24 +229,6 @@ describe('a message whose agent is lost', () => {
     }
     expect(shown).toEqual(['attempt 1', 'anew', 'attempt 2']);
   });
-
-  test('fails when its deadline is over, though nobody was there to do it again', async () => {
-    const agent = agentOf('lonely', { idempotent: true }).onMessage(() => {
-      void agent.close(0).catch(() => undefined);
-      return new Promise<string>(() => undefined);
-    });
-    await agent.connect();
-    const { metadata } = await client.send('go', to('lonely', { deadlineMs: 1_500 }));
-    expect(metadata).toMatchObject({ error: { code: 'DEADLINE_EXCEEDED' } }); // not after QUEUE_WAIT_MS
-  });
-
-  test('fails where the skill does not say so', async () => {
-    const tasks = await lostOnce('careless', {}, true);
-    const { id, metadata } = await client.send('go', to('careless'));
-    expect(metadata).toMatchObject({ error: { code: 'AGENT_DISCONNECTED' } });
-    expect((await recordOf(id)).state).toBe('failed');
-    expect(tasks).toHaveLength(1);
-  });
 });
 
 describe('an ordered session', () => {
@@ -293,30 +275,5 @@ describe('an ordered session', () => {
     expect(seen).toEqual(['first', 'fails', 'third', 'fourth']);
     expect(overlaps).toEqual([]);
     expect(await client.post('/sessions/get_by_id', { session_id })).toMatchObject({ session: { ordered: true } });
-  });
-
-  test('keeps its order while its agent is away and when it comes back', async () => {
-    const seen: string[] = [];
-    const connected = async () => {
-      const agent = agentOf('returning').onMessage(async (task) => {
-        seen.push(task.text);
-        return task.text;
-      });
-      await agent.connect();
-      return agent;
-    };
-    const before = await connected();
-    const { session_id } = await client.post('/sessions/init', { agent_type: 'returning', ordered: true });
-    const contextId = String(session_id);
-    const ids = [await put(contextId, '0')];
-    await endOf(ids[0] ?? '');
-    await before.close(0);
-    for (const text of ['1', '2', '3']) ids.push(await put(contextId, text));
-    expect(seen).toEqual(['0']);
-    await connected();
-    for (const text of ['4', '5', '6', '7', '8', '9']) ids.push(await put(contextId, text));
-    const ends = await Promise.all(ids.map(endOf));
-    expect(new Set(ends.map(({ state }) => state))).toEqual(new Set(['completed']));
-    expect(seen).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
   });
 });
