@@ -23,7 +23,7 @@ async function wanting(script: Script, auth: typeof API_KEY | ReturnType<typeof 
   const ref = await fixture.open();
   const run = async () => {
     const end = await fixture.runner().run(ref);
-    return { end, record: await fixture.get(ref.message_id) };
+    return { end, record: await fixture.message(ref) };
   };
   return { agent, fixture, ref, run };
 }
@@ -133,6 +133,6 @@ describe('an agent that wants a token of its own server', () => {
     const error = { code, message: expect.stringMatching(text) };
     expect((await run()).record).toMatchObject({ state: 'failed', error });
     expect(agent.received).toEqual([]);
-    expect(await fixture.agent()).toMatchObject({ consecutive_failures: 0 });
+    expect(await fixture.hosted()).toMatchObject({ consecutive_failures: 0 });
   });
 });

@@ -126,7 +126,7 @@ describe('failures of a hosted agent', () => {
     const { end, record, fixture: made, ref } = await outcomeOf(script, card);
     expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'failed', error: { code, message: expect.stringMatching(text) } });
-    expect(await made.agent()).toMatchObject({ consecutive_failures: failures });
+    expect(await made.hosted()).toMatchObject({ consecutive_failures: failures });
     expect(await made.dispatchState(ref)).toBe('failed');
   });
 
@@ -137,7 +137,7 @@ describe('failures of a hosted agent', () => {
     };
     const { record, agent, ...made } = await outcomeOf(script, STREAMING, { deadline_ms: 1_500 });
     expect(record).toMatchObject({ state: 'failed', error: { code: 'DEADLINE_EXCEEDED' } });
-    expect(await made.fixture.agent()).toMatchObject({ consecutive_failures: 1 });
+    expect(await made.fixture.hosted()).toMatchObject({ consecutive_failures: 1 });
     await until(() => agent.methods().includes('tasks/cancel'));
   });
 
@@ -149,12 +149,12 @@ describe('failures of a hosted agent', () => {
     expect(await runner.run(ref)).toEqual(refused);
     expect(await made.dispatchState(ref)).toBe('released');
     for (let n = 0; n < 2; n += 1) {
-      ref = await made.reopen(ref.message_id);
+      ref = await made.nextDispatch(ref);
       expect(await runner.run(ref)).toEqual(refused);
     }
-    expect(await made.agent()).toEqual({ status: 'unhealthy', consecutive_failures: 3 });
-    expect((await made.events('agent.health_changed')).map(({ payload }) => payload.status)).toEqual(['unhealthy']);
-    expect((await made.get(ref.message_id)).state).not.toBe('failed');
+    expect(await made.hosted()).toMatchObject({ status: 'unhealthy', consecutive_failures: 3 });
+    expect((await made.events('agent.health_changed')).map(({ status }) => status)).toEqual(['unhealthy']);
+    expect((await made.message(ref)).state).not.toBe('failed');
   });
 
   it('takes the dispatch back when the agent has begun nothing, and tries others first', async () => {
@@ -169,19 +169,19 @@ describe('failures of a hosted agent', () => {
     const ref = await made.open();
     expect(await runner.run(ref)).toEqual({ kind: 'not_sent', reason: AGENT_NOT_READY });
     expect(await made.dispatchState(ref)).toBe('released');
-    expect(await made.agent()).toMatchObject({ consecutive_failures: 1 });
+    expect(await made.hosted()).toMatchObject({ consecutive_failures: 1 });
     expect(await made.unreachableIds(ref.message_id)).toEqual(['hosted-1']);
     isReady = true;
-    expect(await runner.run(await made.reopen(ref.message_id))).toMatchObject({ final: 'completed' });
-    expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
+    expect(await runner.run(await made.nextDispatch(ref))).toMatchObject({ final: 'completed' });
+    expect(await made.hosted()).toMatchObject({ status: 'available', consecutive_failures: 0 });
   });
 
   it('an agent whose connections broke is routed to again as soon as one opens', async () => {
     const { fixture: made } = await fixture({ 'message/send': (reply) => reply.break() });
     const runner = made.runner();
     for (let n = 0; n < 3; n += 1) await runner.run(await made.open());
-    await until(async () => (await made.agent())?.status === 'available');
-    const statuses = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
+    await until(async () => (await made.hosted()).status === 'available');
+    const statuses = (await made.events('agent.health_changed')).map(({ status }) => status);
     expect(statuses).toEqual(['unhealthy', 'available']);
   });
 
@@ -202,8 +202,8 @@ describe('failures of a hosted agent', () => {
     });
     const runner = made.runner();
     await runner.run(await made.open());
-    expect(await made.agent()).toEqual({ status: 'unknown', consecutive_failures: 1 });
+    expect(await made.hosted()).toMatchObject({ status: 'unknown', consecutive_failures: 1 });
     await runner.run(await made.open());
-    expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
+    expect(await made.hosted()).toMatchObject({ status: 'available', consecutive_failures: 0 });
   });
 });

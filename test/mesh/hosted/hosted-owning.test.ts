@@ -17,7 +17,7 @@ describe('owning a hosted dispatch', () => {
     );
     const runner = made.runner();
     const ref = await made.open();
-    const seen = made.watch(ref.message_id);
+    const seen = made.watch(ref);
     const run = runner.run(ref);
     await until(() => seen.some((event) => event.kind === 'status_text'));
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
@@ -25,7 +25,7 @@ describe('owning a hosted dispatch', () => {
     expect(await run).toMatchObject(CLOSED);
     expect(agent.methods()).toEqual(['message/stream', 'tasks/cancel']);
     expect(agent.received[1]?.body.params).toMatchObject({ id: 'remote-1' });
-    expect(await made.get(ref.message_id)).toMatchObject({ state: 'canceled' });
+    expect(await made.message(ref)).toMatchObject({ state: 'canceled' });
   });
 
   it('releases a dispatch when the proof for the agent cannot be signed', async () => {
@@ -54,7 +54,7 @@ describe('owning a hosted dispatch', () => {
     open();
     await closing;
     expect(await run).toMatchObject(CLOSED);
-    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed' });
+    expect(await made.message(ref)).toMatchObject({ state: 'completed' });
   });
 
   it('ends as lost what is still in flight when its time to close is over', async () => {
@@ -65,6 +65,6 @@ describe('owning a hosted dispatch', () => {
     await until(() => agent.received.length === 1);
     await runner.close(1);
     expect(await run).toMatchObject(CLOSED);
-    expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
+    expect(await made.message(ref)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
   });
 });
