@@ -182,11 +182,8 @@ const setPush = async () => {
 
 /** The request of a message that waits. */
 async function requestId(): Promise<{ request_id: string }> {
-  const [row] = await api.database.query<{ request_id: string }>(
-    "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'",
-    [(await asked()).id],
-  );
-  return { request_id: row?.request_id ?? '' };
+  const pending = "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'";
+  return { request_id: (await api.database.value<string>(pending, [(await asked()).id])) ?? '' };
 }
 
 /** The same, decided. */
