@@ -128,14 +128,6 @@ test('conversations that reserve nothing count on their agent only while a messa
   expect(await fixture.load('x')).toBe(0);
 });
 
-test('a second message of a session needs no second slot', async () => {
-  const first = await fixture.queue();
-  expect(await fixture.kind(first)).toBe('result');
-  expect(await fixture.kind(await fixture.queue({}, first.session_id))).toBe('result');
-  expect(await fixture.load('x')).toBe(1);
-  await fixture.waiting({});
-});
-
 describe('max_concurrent_tasks', () => {
   const Y = { agent_type: 'y' };
   beforeEach(() => fixture.agent('y', { ...Y, max_concurrent_sessions: 0, max_concurrent_tasks: 2 }));

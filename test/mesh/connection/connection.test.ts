@@ -18,14 +18,15 @@ describe('hello', () => {
 
   it('is answered with welcome, and by then the agent is routable', async () => {
     const node = await fixture.node();
-    const { welcome } = await node.join('a', {
+    const declared = {
       max_concurrent_sessions: 7,
       max_concurrent_tasks: 9,
       agent_version: '1.2.3',
       agent_card: { name: 'A' },
       skills: [{ id: 's' }],
       tools: ['t', { name: 'u' }],
-    });
+    };
+    const { welcome } = await node.join('a', declared);
     expect(welcome).toEqual({
       connection_id: expect.stringMatching(/^con_/),
       mesh_id: node.meshId,
@@ -44,12 +45,7 @@ describe('hello', () => {
       status: 'available',
       mesh_id: node.meshId,
       connection_epoch: 1,
-      max_concurrent_sessions: 7,
-      max_concurrent_tasks: 9,
-      agent_version: '1.2.3',
-      agent_card: { name: 'A' },
-      skills: [{ id: 's' }],
-      tools: ['t', { name: 'u' }],
+      ...declared,
     });
     expect(await fixture.events('agent.health_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', status: 'available', previous_status: 'offline' },

@@ -84,15 +84,6 @@ describe('a hosted agent', () => {
     expect(await ask(a, { tool: 't' })).toEqual(result);
   });
 
-  it('has its result withheld where a guard denies it', async () => {
-    const key = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
-    await fixture.guard({ guard: 'secrets', enabled: true, config: { stages: ['tool_result'] } });
-    await hosted({ 'message/send': (reply) => reply.result(data({ content: `the key is ${key}` })) });
-    const result = await ask(a, { tool: 't' });
-    expect(result).toEqual(refusedWith('GUARD_DENIED'));
-    expect(JSON.stringify(result)).not.toContain(key);
-  });
-
   it('that cannot be reached is unavailable', async () => {
     await hosted({});
     await database.query(`UPDATE agents SET public_url = $2 WHERE tenant_id = $1 AND instance_id = 'h'`, [
