@@ -103,8 +103,7 @@ test('the check reads no more of a session with thousands of messages', async ()
   await database.query('VACUUM ANALYZE messages, sessions');
   for (const session of ['ses_explicit-1', 'ses_implicit-1']) await messages(session);
   const deps = sessionDeps(messageCore(database.db()));
-  const status = (session: string) =>
-    database.value('SELECT status FROM sessions WHERE session_id = $1', [session]);
+  const status = (session: string) => database.value('SELECT status FROM sessions WHERE session_id = $1', [session]);
   const read = await rowsRead(database, /^messages/, async () => {
     expect(await expireIfIdle(deps, { tenant_id: tenantId, session_id: 'ses_explicit-1' })).toMatchObject({
       ended: true,

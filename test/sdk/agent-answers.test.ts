@@ -37,11 +37,7 @@ const yields = (...pieces: unknown[]) =>
 const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message: RegExp][] = [
   ['nothing as a piece', yields('begun', undefined), /a chunk of the answer is undefined; send text/],
   ['a number as a piece', yields(1), /a chunk of the answer is 1; send text/],
-  [
-    'a piece of another shape',
-    yields({ type: 'text' }),
-    /parts\.0\.kind: .*a part is \{ kind: 'text', text \}/,
-  ],
+  ['a piece of another shape', yields({ type: 'text' }), /parts\.0\.kind: .*a part is \{ kind: 'text', text \}/],
   ['NUL in a piece', yields('a\0b'), /parts\.0\.text holds a NUL character; remove it/],
   ['NUL in the answer', () => 'a\0b', /parts\.0\.text holds a NUL character; remove it/],
   ['NaN', () => Number.NaN, /the answer is NaN; return text/],
@@ -52,16 +48,8 @@ const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message
   ['circular data', () => data(circular), /parts cannot be written as JSON: .*circular/],
   ['a bigint in data', () => data({ n: 1n }), /parts cannot be written as JSON: .*BigInt/],
   ['data that is none', () => data(7), /parts\.0\.data: .*a part is/],
-  [
-    'data that is nested too deep',
-    () => data(nested(40)),
-    /parts\.0\.data\.in\.in.* is nested deeper than 32; /,
-  ],
-  [
-    'a key that no object has',
-    () => data(JSON.parse('{"__proto__":1}')),
-    /parts\.0\.data holds the key __proto__; /,
-  ],
+  ['data that is nested too deep', () => data(nested(40)), /parts\.0\.data\.in\.in.* is nested deeper than 32; /],
+  ['a key that no object has', () => data(JSON.parse('{"__proto__":1}')), /parts\.0\.data holds the key __proto__; /],
   [
     'an artifact without parts',
     () => ({ state: 'completed', artifacts: [{ name: 'report' }] }),
@@ -82,17 +70,9 @@ const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message
     () => ({ state: 'completed', text: 'x', tokens: 1 }),
     /an answer that is completed has no member tokens, but state, text, parts, artifacts, usage$/,
   ],
-  [
-    'an answer that is too large',
-    () => 'x'.repeat(1_100_000),
-    /parts: 1100\d{3} bytes of JSON are more than/,
-  ],
+  ['an answer that is too large', () => 'x'.repeat(1_100_000), /parts: 1100\d{3} bytes of JSON are more than/],
   ['a piece that is too large', yields('x'.repeat(1_100_000)), /an answer has at most \d+ bytes/],
-  [
-    'an unknown kind of question',
-    (task) => task.ask({ kind: 'riddle' } as never),
-    /question\.kind: .*a question is/,
-  ],
+  ['an unknown kind of question', (task) => task.ask({ kind: 'riddle' } as never), /question\.kind: .*a question is/],
   ['no question', () => ({ state: 'input-required' }), /question is undefined; a question is/],
   [
     'a code that is too long',

@@ -95,7 +95,9 @@ test('parameters of paths and queries, forms, and operations without a token', a
 });
 
 test('an export comes as one item for each line', async () => {
-  const lines = ['apv_1', 'apv_2'].map((approval_id) => `{"approval_id":"${approval_id}","arguments":{"own_name":1}}\n`);
+  const lines = ['apv_1', 'apv_2'].map(
+    (approval_id) => `{"approval_id":"${approval_id}","arguments":{"own_name":1}}\n`,
+  );
   const { url, requests } = await answering(() => new Reply(lines.join(''), { type: 'application/jsonl' }));
   const items: object[] = [];
   for await (const item of clientOf(url).messages.exportApprovals({ since: '2026-01-01T00:00:00Z' })) items.push(item);

@@ -59,28 +59,12 @@ async function piecesOf(...events: StreamEvent[]): Promise<string[]> {
 
 test.each<[string, StreamEvent[], string[]]>([
   ['pieces that are appended', [said('one '), said('two', true)], ['one ', 'two']],
-  [
-    'the whole artifact again at the end',
-    [said('one '), said('two', true), said('one two')],
-    ['one ', 'two'],
-  ],
-  [
-    'the whole artifact with more at the end',
-    [said('one'), said('one two')],
-    ['one', ' two'],
-  ],
+  ['the whole artifact again at the end', [said('one '), said('two', true), said('one two')], ['one ', 'two']],
+  ['the whole artifact with more at the end', [said('one'), said('one two')], ['one', ' two']],
   ['a replacement that is shorter', [said('one two'), said('one')], ['one two']],
-  [
-    'a replacement that says something else',
-    [said('draft'), said('end')],
-    ['draft', '\nend'],
-  ],
+  ['a replacement that says something else', [said('draft'), said('end')], ['draft', '\nend']],
   ['another artifact', [said('one'), artifact('b', [text('two')])], ['one', '\ntwo']],
-  [
-    'text after data',
-    [said('one'), artifact('a', [data], true), said('two', true)],
-    ['one', '\ntwo'],
-  ],
+  ['text after data', [said('one'), artifact('a', [data], true), said('two', true)], ['one', '\ntwo']],
   [
     'the task after a gap',
     [said('one'), task('working', { artifacts: [{ artifactId: 'a', parts: [text('one two')] }] })],
