@@ -16,13 +16,8 @@ const get = (token: string, from = '192.0.2.1') => fetch(address(token), { heade
 const post = (token: string, fields: Record<string, string>, from = '192.0.2.1') =>
   fetch(address(token), { method: 'POST', body: new URLSearchParams(fields), headers: { 'x-forwarded-for': from } });
 /** The values that the agent gets. */
-const filledIn = async (id: string) => {
-  const [row] = await api.database.query<{ data: unknown }>(
-    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
-    [id],
-  );
-  return row?.data;
-};
+const filledIn = (id: string) =>
+  api.database.value("SELECT resolution -> 'data' FROM running_messages WHERE message_id = $1", [id]);
 const stateOf = async (id: string) => (await api.client.message(id)).state;
 
 /** An administrator of the tenant, by that name. */

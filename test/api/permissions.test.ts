@@ -182,11 +182,8 @@ const setPush = async () => {
 
 /** The request of a message that waits. */
 async function requestId(): Promise<{ request_id: string }> {
-  const [row] = await api.database.query<{ request_id: string }>(
-    "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'",
-    [(await asked()).id],
-  );
-  return { request_id: row?.request_id ?? '' };
+  const pending = "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'";
+  return { request_id: (await api.database.value<string>(pending, [(await asked()).id])) ?? '' };
 }
 
 /** The same, decided. */
@@ -513,34 +510,5 @@ describe('what an agent may do', () => {
     expect((await postAs(painter, '/agents/register', taking)).status).toBe(403);
     expect((await postAs(painter, '/agents/register', { agent_type: 'worker' })).status).toBe(403);
     expect((await postAs(painter, '/tools/call', { tool: 'fleet.get_agents', instance_id })).status).toBe(404);
-  });
-});
-
-describe('the credential that an instance was registered with', () => {
-  /** A message that an instance of this credential asks about, and the credential's token that acts for the tenant. */
-  async function askedBy(scopes: Scope[]): Promise<{ id: string; token: string }> {
-    const credential = await api.credentialOf(api.tenantId, scopes, ['worker']);
-    const instance_id = `asker-${++names}`;
-    const token = await api.tokenAs(credential, 'worker');
-    expect((await postAs(token, '/agents/register', { instance_id, agent_type: 'worker' })).status).toBe(200);
-    await api.database.query(
-      "UPDATE agents SET status = 'available', mesh_id = 'mesh_test', connection_epoch = 1 WHERE instance_id = $1",
-      [instance_id],
-    );
-    const task = await api.client.send('hi', { metadata: { instance_id }, blocking: false });
-    await answerMessage(api, task.id, ASKS);
-    return { id: task.id, token: await api.tokenAs(credential, 'credential') };
-  }
-
-  test.each([
-    [['admin'], 403],
-    [['full'], 200],
-  ] as const)('with %j answers its questions: %i', async (scopes, status) => {
-    const one = await askedBy([...scopes]);
-    const resolution = { resolution: 'confirmed' };
-    expect((await postAs(one.token, `/messages/${one.id}/resolve`, resolution)).status).toBe(status);
-    const other = await askedBy([...scopes]);
-    const followUp = rpc('message/send', params('yes', { taskId: other.id }));
-    expect((await postAs(other.token, '/send', followUp)).status).toBe(status);
   });
 });

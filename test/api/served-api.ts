@@ -206,12 +206,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     const answer = await client.raw('/auth/get_token', body, { 'content-type': 'application/json' });
     return GetTokenResponse.parse(answer.body).token;
   };
-  const newestMessage = async () => {
-    const [row] = await database.query<{ message_id: string }>(
-      'SELECT message_id FROM messages ORDER BY message_id DESC LIMIT 1',
-    );
-    return row?.message_id ?? '';
-  };
+  const newestMessage = async (): Promise<string> =>
+    (await database.value<string>('SELECT message_id FROM messages ORDER BY message_id DESC LIMIT 1')) ?? '';
   const tenant = await createTenant(db, testAuthor(''), 'one');
   const client = await clientOf(tenant.tenant_id, ['full']);
   return {

@@ -50,13 +50,6 @@ describe('a dispatch', () => {
     expect((await node.send(agent)).dispatch.payload).not.toHaveProperty('args');
   });
 
-  it('that asks a human waits for the answer', async () => {
-    const { ref, end, dispatch } = await atWork();
-    dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
-    expect(await end).toMatchObject(closed);
-    expect((await fixture.message(ref)).input_request).toMatchObject({ kind: 'confirmation', title: 'Go on?' });
-  });
-
   it('streams its chunks to watchers and keeps them for the end', async () => {
     const { agent, ref, end, dispatch } = await atWork();
     const seen = fixture.watch(ref);
@@ -88,20 +81,6 @@ describe('a dispatch', () => {
     second.dispatch.result('a', { chunk_count: 2 });
     await second.end;
     expect((await fixture.message(second.ref)).error?.code).toBe('CHUNK_SEQ_GAP');
-  });
-
-  it('fails with the code of the agent, or HANDLER_ERROR for one that is no word', async () => {
-    const { node, agent } = await joined();
-    for (const [said, stored, message] of [
-      ['AGENT_BUSY', 'AGENT_BUSY', 'because'],
-      ['out_of_stock', 'out_of_stock', 'because'],
-      ['because: x', 'HANDLER_ERROR', 'because: x: because'],
-    ] as const) {
-      const { ref, end, dispatch } = await node.send(agent);
-      dispatch.error(said, 'because');
-      await end;
-      expect((await fixture.message(ref)).error).toEqual({ code: stored, message });
-    }
   });
 
   it('fails at its deadline, and the agent hears of it', async () => {

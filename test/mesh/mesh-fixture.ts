@@ -44,6 +44,8 @@ const secrets = createSecrets(randomBytes(32).toString('base64'));
 const CreatePolicy = POLICY_OPERATIONS.createPolicy.request;
 /** Of every node that is given no other. */
 export const certificate = await localCertificate();
+/** The node of hosted agents. */
+export const HOSTED_BY = 'mesh_test';
 
 /** One tenant with its credential, the functions of `messages/` on a real database, and mesh nodes under test. */
 export class MeshFixture {
@@ -179,7 +181,7 @@ export class MeshFixture {
     const { message_id } = await this.gateway.accept(
       this.caller,
       { message: textMessage(text, { contextId }), metadata },
-      { method: 'message/send' },
+      { method: 'message/send', baggage: 'team=blue' },
     );
     return this.nextDispatch({ tenant_id: this.tenantId, message_id });
   }
@@ -187,7 +189,7 @@ export class MeshFixture {
   /** Has an agent take a message: its evaluators may have to be waited for. */
   async nextDispatch({ tenant_id, message_id }: MessageRef): Promise<DispatchRef> {
     const { step, open } = await until(async () => {
-      const taken = await stepAndTake(this.core, { tenant_id, message_id });
+      const taken = await stepAndTake(this.core, { tenant_id, message_id }, { meshId: HOSTED_BY });
       const isAsked = taken.step?.kind === 'waits' && taken.step.waits_for === 'evaluator';
       return isAsked ? undefined : taken;
     });

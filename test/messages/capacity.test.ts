@@ -128,14 +128,6 @@ test('conversations that reserve nothing count on their agent only while a messa
   expect(await fixture.load('x')).toBe(0);
 });
 
-test('a second message of a session needs no second slot', async () => {
-  const first = await fixture.queue();
-  expect(await fixture.kind(first)).toBe('result');
-  expect(await fixture.kind(await fixture.queue({}, first.session_id))).toBe('result');
-  expect(await fixture.load('x')).toBe(1);
-  await fixture.waiting({});
-});
-
 describe('max_concurrent_tasks', () => {
   const Y = { agent_type: 'y' };
   beforeEach(() => fixture.agent('y', { ...Y, max_concurrent_sessions: 0, max_concurrent_tasks: 2 }));
@@ -169,14 +161,6 @@ describe('max_concurrent_tasks', () => {
       ...{ verdict: { ...VERDICT, terms: TERMS }, stored: { payload: { tool: 'pay' }, deadline_ms: 1_000 } },
     });
     expect((await fixture.send(Y)).verdict).toBe('queued');
-  });
-
-  test('many messages at once take what there is, and no more', async () => {
-    const { session_id } = await fixture.send(Y);
-    const verdicts = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => fixture.send(Y, n % 2 ? { contextId: session_id } : {})),
-    );
-    expect(verdicts.filter(({ verdict }) => verdict === 'dispatched')).toHaveLength(1);
   });
 
   test('keeps no session from reserving its place', async () => {

@@ -69,13 +69,8 @@ test('a session idles out after the last change of any of its messages, however 
 
 test('a message or a plan that is not over keeps it for a whole timeout more', async () => {
   await writeSessions('ses_kept-', { explicit: true, count: 1 });
-  const idlesIn = async () => {
-    const [row] = await database.query<{ seconds: number }>(
-      `SELECT extract(epoch FROM idles_at - now())::float8 AS seconds FROM idle_times(ARRAY[$1], ARRAY['ses_kept-1'])`,
-      [tenantId],
-    );
-    return row?.seconds;
-  };
+  const left = `SELECT extract(epoch FROM idles_at - now())::float8 FROM idle_times(ARRAY[$1], ARRAY['ses_kept-1'])`;
+  const idlesIn = () => database.value<number>(left, [tenantId]);
   // Three hours old, with a timeout of 731 s.
   expect(await idlesIn()).toBeLessThan(731 - 10_800);
   const running = `INSERT INTO running_messages (tenant_id, message_id, session_id, state) VALUES ($1, 'msg_1', 'ses_kept-1', 'input-required')`;
@@ -108,12 +103,7 @@ test('the check reads no more of a session with thousands of messages', async ()
   await database.query('VACUUM ANALYZE messages, sessions');
   for (const session of ['ses_explicit-1', 'ses_implicit-1']) await messages(session);
   const deps = sessionDeps(messageCore(database.db()));
-  const status = async (session: string) => {
-    const rows = await database.query<{ status: string }>('SELECT status FROM sessions WHERE session_id = $1', [
-      session,
-    ]);
-    return rows[0]?.status;
-  };
+  const status = (session: string) => database.value('SELECT status FROM sessions WHERE session_id = $1', [session]);
   const read = await rowsRead(database, /^messages/, async () => {
     expect(await expireIfIdle(deps, { tenant_id: tenantId, session_id: 'ses_explicit-1' })).toMatchObject({
       ended: true,

@@ -37,3 +37,26 @@ test('a message that was dispatched keeps its turn, also beside one that was acc
   const turn = "SELECT next_in_order($1, 'ses_1') #>> '{0,message_id}'";
   expect(await database.value(turn, [fixture.tenantId])).toBe('msg_2');
 });
+
+test('it goes on after a message that failed or was canceled, and no other session waits for it', async () => {
+  await fixture.reset();
+  await fixture.agent('a', { max_concurrent_sessions: 0 });
+  const wish = { agent_type: 'worker', idle_timeout_seconds: 0, ordered: true };
+  const { session } = await fixture.sessions.init(fixture.caller, wish);
+  expect(session).toMatchObject({ ordered: true });
+  const queue = () => fixture.queue({}, session.session_id);
+  const [first, canceled, fails, last] = [await queue(), await queue(), await queue(), await queue()];
+  const kinds = async () => {
+    const found = [];
+    for (const message of [first, canceled, fails, last]) found.push(await fixture.kind(message));
+    return found;
+  };
+  expect(await kinds()).toEqual(['result', 'turn', 'turn', 'turn']);
+  expect(await fixture.kind(await fixture.queue())).toBe('result');
+  await fixture.gateway.cancel(fixture.caller, canceled.message_id, 'test');
+  expect(await kinds()).toEqual(['result', 'done', 'turn', 'turn']);
+  await fixture.answer(first);
+  expect(await kinds()).toEqual(['done', 'done', 'result', 'turn']);
+  await fixture.answer(fails, { state: 'failed', error: { code: 'HANDLER_ERROR', message: 'no luck' } });
+  expect(await kinds()).toEqual(['done', 'done', 'done', 'result']);
+});

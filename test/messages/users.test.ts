@@ -103,6 +103,9 @@ test('what an agent sends while it works keeps the user of its work', async () =
   const within = { sender: 'planner', traceparent };
   const sent = await one.send({ agent_type: 'worker' }, within);
   expect(await userOf(sent.message_id)).toBe('gus');
+  const received = "SELECT payload ->> 'role' FROM events WHERE session_id = $1 AND event_type = 'message.received'";
+  const roles = [work, sent].map(({ session_id }) => database.value(received, [session_id]));
+  expect(await Promise.all(roles)).toEqual(['user', 'agent']);
   expect(await database.value('SELECT user_id FROM sessions WHERE session_id = $1', [sent.session_id])).toBe('gus');
   // A span of the agent's own stands between.
   const own = traceparentOf(trace, uuidOf(sent.dispatch_id));

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
@@ -21,8 +22,15 @@ export class Reply {
   ) {}
 }
 
-/** A server on this machine that the test writes: objects are answered as JSON, text as server-sent events. */
-export async function answering(answer: (request: SeenRequest, authorization: string) => object | string) {
+/**
+ * A server on this machine that the test writes: objects are answered as JSON, text as server-sent events.
+ * @param answer gives the answer, or the promise of one
+ * @param tls of an authority of its own
+ */
+export async function answering(
+  answer: (request: SeenRequest, authorization: string) => object | string,
+  tls?: { cert: string; key: string },
+) {
   const requests: SeenRequest[] = [];
   const authorizations: string[] = [];
   const reply = async (request: IncomingMessage) => {
@@ -39,7 +47,7 @@ export async function answering(answer: (request: SeenRequest, authorization: st
     authorizations.push(authorization);
     return answer(seen, authorization);
   };
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) =>
     void reply(request).then((answered) => {
       const { body, options } = answered instanceof Reply ? answered : new Reply(answered, {});
       const isText = typeof body === 'string';
@@ -49,11 +57,12 @@ export async function answering(answer: (request: SeenRequest, authorization: st
       if (cut) response.write(bytes, () => response.destroy());
       else response.end(bytes);
     });
-  });
+  const server = tls ? createHttpsServer(tls, listener) : createServer(listener);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, authorizations };
+  const url = `http${tls ? 's' : ''}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, requests, authorizations };
 }

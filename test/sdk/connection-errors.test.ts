@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type AgentOptions, SILENT_LOG } from '../../sdk/index.js';
+import { type Agent, type AgentOptions, SILENT_LOG } from '../../sdk/index.js';
 import { until } from '../setup/until.js';
 import { agentOn, agentWith, joined } from './agents.js';
 import { MeshServer } from './mesh-server.js';
@@ -104,16 +104,19 @@ test.each<[string, () => Promise<string>, string, RegExp]>([
   expect(lines[0]).toMatchObject({ code, error: expect.stringMatching(remedy) });
 });
 
-test('a platform that does not answer, for which close() does not wait, is named', async () => {
+test.each<[string, Partial<AgentOptions>, (agent: Agent) => Promise<unknown>, grace?: number]>([
+  ['answers no request for a token', {}, (agent) => agent.connect()],
+  ['takes the registration of a hosted agent and does not answer it', { token: 'own' }, (agent) => agent.serve(), 0],
+])('a platform that %s is named, and close() does not wait for it', async (_what, options, join, grace) => {
   const url = await listening(createTcpServer((socket) => void socket.on('error', () => undefined)));
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  const { agent, lines } = agentWith({ url });
-  const connecting = agent.connect();
+  const { agent, lines } = agentWith({ url, ...options });
+  const joining = join(agent);
   await until(() => vi.advanceTimersByTime(1_000) && lines.length > 0, { what: 'a warning' });
-  expect(lines[0]).toMatchObject({ code: 'NO_ANSWER', error: expect.stringMatching(/_URL/) });
-  await agent.close();
-  await connecting;
+  expect(lines).toMatchObject([{ code: 'NO_ANSWER', error: expect.stringMatching(/_URL/) }]);
+  await agent.close(grace);
+  await joining;
 });
 
 test('why the mesh refused a frame is told', async () => {

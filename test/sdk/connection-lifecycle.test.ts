@@ -71,14 +71,28 @@ test.each([
   expect(mesh.count(REGISTER)).toBe(registrations);
 });
 
+const UNKNOWN = { status: 404, body: { error: 'not here', code: 'INSTANCE_NOT_FOUND' } };
+/** The mesh does not know the agent: it ends its connection, or refuses the next one. */
+const forgets: Record<string, (mesh: MeshServer) => void> = {
+  'by its socket': (mesh) => mesh.sockets[0]?.close(1008),
+  'by a handshake': (mesh) => {
+    mesh.onUpgrade = (socket) => {
+      mesh.onUpgrade = () => false;
+      return socket.end(refusedUpgrade(UNKNOWN)) !== undefined;
+    };
+    mesh.sockets[0]?.terminate();
+  },
+};
+
 test.each([
-  ['DEREGISTERED', 1],
-  ['NOT_FOUND', 2],
-])('one that has joined asks first whether it is still wanted: %s makes %d registrations', async (code, count) => {
+  ['by its socket', 'DEREGISTERED', 1],
+  ['by its socket', 'NOT_FOUND', 2],
+  ['by a handshake', 'NOT_FOUND', 2],
+])('one that is forgotten %s asks first whether it is still wanted: %s, %d registrations', async (how, code, count) => {
   const { mesh, agent } = await joined(() => undefined);
   const { closed } = agent;
   mesh.refusals.set('/agents/heartbeat', { status: 404, body: { error: 'not here', code } });
-  mesh.sockets[0]?.close(1008); // the mesh does not know it
+  forgets[how]?.(mesh);
   if (code === 'NOT_FOUND') await mesh.frame('hello', undefined, 2);
   else await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code });
   expect(mesh.count(REGISTER)).toBe(count);

@@ -261,37 +261,10 @@ export class MeshServer {
     };
   }
 
-  #registered(body: Record<string, unknown>) {
-    const instance_id = body.instance_id ?? 'chosen-1';
-    const now = new Date().toISOString();
-    return {
-      ok: true,
-      tenant_id: 'ten_1',
-      instance_id,
-      deployment_mode: 'connected',
-      connect_url: `wss://127.0.0.1:${this.#meshPort}/agents/connect`,
-      jwks_url: `${this.baseUrl}/.well-known/jwks.json`,
-      dispatch_auth: { type: 'bearer_jwt' },
-      agent: {
-        instance_id,
-        agent_type: body.agent_type,
-        public_url: null,
-        deployment_mode: 'connected',
-        tenant_id: 'ten_1',
-        mesh_id: null,
-        status: 'unknown',
-        current_sessions: 0,
-        max_concurrent_sessions: 10,
-        max_concurrent_tasks: 0,
-        consecutive_failures: 0,
-        last_seen: null,
-        registered_at: now,
-        agent_version: null,
-        provider_organization: null,
-        provider_url: null,
-        agent_card: {},
-        context: {},
-      },
-    };
+  /** As much of the answer as agents read. */
+  #registered({ instance_id = 'chosen-1' }: Record<string, unknown>) {
+    const connect_url = `wss://${this.meshAddress}/agents/connect`;
+    const jwks_url = `${this.baseUrl}/.well-known/jwks.json`;
+    return { ok: true, tenant_id: 'ten_1', instance_id, deployment_mode: 'connected', connect_url, jwks_url };
   }
 }

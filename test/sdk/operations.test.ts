@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openApiDocument } from '../../contracts/api/openapi.js';
 import { FleetClient } from '../../sdk/index.js';
-import { answering } from './answering.js';
+import { answering, Reply } from './answering.js';
 
 function clientOf(url: string): FleetClient {
   const client = new FleetClient({ url, token: 't' });
@@ -92,6 +92,18 @@ test('parameters of paths and queries, forms, and operations without a token', a
     { method: 'POST', path: '/slack/interactions', body: 'payload=%7B%22a%22%3A1%7D' },
     { method: 'POST', path: '/messages/msg%2F1/resolve', body: { resolution: 'submitted', data: { own_name: 1 } } },
   ]);
+});
+
+test('an export comes as one item for each line', async () => {
+  const lines = ['apv_1', 'apv_2'].map(
+    (approval_id) => `{"approval_id":"${approval_id}","arguments":{"own_name":1}}\n`,
+  );
+  const { url, requests } = await answering(() => new Reply(lines.join(''), { type: 'application/jsonl' }));
+  const items: object[] = [];
+  for await (const item of clientOf(url).messages.exportApprovals({ since: '2026-01-01T00:00:00Z' })) items.push(item);
+  const approval = (approvalId: string) => ({ approvalId, arguments: { own_name: 1 } });
+  expect(items).toEqual([approval('apv_1'), approval('apv_2')]);
+  expect(requests).toMatchObject([{ path: '/messages/export_approvals', body: { since: '2026-01-01T00:00:00Z' } }]);
 });
 
 test('a stream of events goes on after its last event on another connection, and ends with its signal', async () => {

@@ -20,6 +20,7 @@ const artifact = (artifactId: string, parts: Part[], append = false): StreamEven
   artifact: { artifactId, parts },
   append,
 });
+const said = (value: string, append = false): StreamEvent => artifact('a', [text(value)], append);
 const task = (state: Task['status']['state'], more: Partial<Task> = {}, said?: string): Task => ({
   kind: 'task',
   id: 'msg_1',
@@ -57,48 +58,32 @@ async function piecesOf(...events: StreamEvent[]): Promise<string[]> {
 }
 
 test.each<[string, StreamEvent[], string[]]>([
-  ['pieces that are appended', [artifact('a', [text('one ')]), artifact('a', [text('two')], true)], ['one ', 'two']],
-  [
-    'the whole artifact again at the end',
-    [artifact('a', [text('one ')]), artifact('a', [text('two')], true), artifact('a', [text('one two')])],
-    ['one ', 'two'],
-  ],
-  [
-    'the whole artifact with more at the end',
-    [artifact('a', [text('one')]), artifact('a', [text('one two')])],
-    ['one', ' two'],
-  ],
-  ['a replacement that is shorter', [artifact('a', [text('one two')]), artifact('a', [text('one')])], ['one two']],
-  [
-    'a replacement that says something else',
-    [artifact('a', [text('draft')]), artifact('a', [text('end')])],
-    ['draft', '\nend'],
-  ],
-  ['another artifact', [artifact('a', [text('one')]), artifact('b', [text('two')])], ['one', '\ntwo']],
-  [
-    'text after data',
-    [artifact('a', [text('one')]), artifact('a', [data], true), artifact('a', [text('two')], true)],
-    ['one', '\ntwo'],
-  ],
+  ['pieces that are appended', [said('one '), said('two', true)], ['one ', 'two']],
+  ['the whole artifact again at the end', [said('one '), said('two', true), said('one two')], ['one ', 'two']],
+  ['the whole artifact with more at the end', [said('one'), said('one two')], ['one', ' two']],
+  ['a replacement that is shorter', [said('one two'), said('one')], ['one two']],
+  ['a replacement that says something else', [said('draft'), said('end')], ['draft', '\nend']],
+  ['another artifact', [said('one'), artifact('b', [text('two')])], ['one', '\ntwo']],
+  ['text after data', [said('one'), artifact('a', [data], true), said('two', true)], ['one', '\ntwo']],
   [
     'the task after a gap',
-    [artifact('a', [text('one')]), task('working', { artifacts: [{ artifactId: 'a', parts: [text('one two')] }] })],
+    [said('one'), task('working', { artifacts: [{ artifactId: 'a', parts: [text('one two')] }] })],
     ['one', ' two'],
   ],
   ['no text but that of the status', [task('working'), ended('completed', 'Sold.')], ['Sold.']],
   [
     'the answer after a question',
-    [artifact('a', [text('one')]), ended('input-required', 'Sure?'), task('working'), artifact('a', [text('one two')])],
+    [said('one'), ended('input-required', 'Sure?'), task('working'), said('one two')],
     ['one', ' two'],
   ],
   [
     'a run that repeats what a lost one has said',
-    [artifact('a', [text('v1')]), restarted, artifact('b', [text('v')]), artifact('b', [text('1 v2')], true)],
+    [said('v1'), restarted, artifact('b', [text('v')]), artifact('b', [text('1 v2')], true)],
     ['v1', ' v2'],
   ],
   [
     'a run that says something else than a lost one',
-    [artifact('a', [text('v1.0')]), restarted, artifact('b', [text('v1.1')])],
+    [said('v1.0'), restarted, artifact('b', [text('v1.1')])],
     ['v1.0', '\nv1.1'],
   ],
 ])('textStream: %s', async (_what, events, pieces) => {

@@ -167,12 +167,6 @@ test.each<[string, string, unknown, readonly [number, string]]>([
   ['pages of none', 'ListTasks', { pageSize: 0 }, INVALID],
   ['pages of 101', 'ListTasks', { pageSize: 101 }, INVALID],
   ['a page token that is none', 'ListTasks', { pageToken: 'nonsense' }, INVALID],
-  [
-    'a forged page token',
-    'ListTasks',
-    { pageToken: Buffer.from('["99999999999999999999","a"]').toString('base64url') },
-    INVALID,
-  ],
   ['a state of 0.3', 'ListTasks', { status: 'completed' }, INVALID],
   ['a negative historyLength', 'ListTasks', { historyLength: -1 }, INVALID],
   ['a time that is none', 'ListTasks', { statusTimestampAfter: 'yesterday' }, INVALID],
@@ -227,18 +221,6 @@ describe('ListTasks', () => {
     expect(tasks[0]?.status).toMatchObject({ state: 'TASK_STATE_INPUT_REQUIRED', message: { role: 'ROLE_AGENT' } });
   });
 
-  test('gives pages, each task once', async () => {
-    const seen: string[] = [];
-    let pageToken = '';
-    do {
-      const page = await list({ pageSize: 2, pageToken });
-      expect(page).toMatchObject({ pageSize: 2, totalSize: 5 });
-      seen.push(...page.tasks.map(({ id }) => id));
-      pageToken = page.nextPageToken;
-    } while (pageToken !== '');
-    expect(seen).toEqual([ids[0], ids[1], ids[4], ids[3], ids[2]]);
-  });
-
   test('filters by state, time and context, and gives what is asked for', async () => {
     const done = await list({ status: 'TASK_STATE_COMPLETED', includeArtifacts: true, historyLength: 0 });
     expect(done.tasks).toMatchObject([{ id: ids[1], artifacts: [{ parts: [{ text: 'done' }] }] }]);
@@ -248,7 +230,8 @@ describe('ListTasks', () => {
     expect((await list({ statusTimestampAfter: newest })).tasks.map(({ id }) => id)).toContain(ids[0]);
     expect((await list({ statusTimestampAfter: '2999-01-01T00:00:00Z' })).tasks).toEqual([]);
     expect((await list({ contextId: 'ses_x' })).tasks).toEqual([]);
-    expect((await list({ contextId: undefined, context_id: session, page_size: 1 })).totalSize).toBe(5);
+    const page = await list({ contextId: undefined, context_id: session, page_size: 1 });
+    expect(page).toMatchObject({ pageSize: 1, totalSize: 5 });
   });
 
   test('needs no params, and 0.3 has no such method', async () => {

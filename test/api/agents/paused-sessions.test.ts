@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { MessageGetByIdResponse } from '../../../contracts/api/messages.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import { stepAndTake } from '../../setup/take.js';
@@ -23,26 +22,7 @@ async function sessionOn(instanceId: string): Promise<string> {
 
 const send = async (contextId: string) => (await api.client.send('hello', { contextId, blocking: false })).id;
 
-async function answerHuman(messageId: string): Promise<void> {
-  const { message } = await api.client.ok('/messages/get_by_id', { message_id: messageId }, MessageGetByIdResponse);
-  const body = { request_id: message.input_request?.request_id, resolution: 'approved' };
-  expect((await api.client.post(`/messages/${messageId}/resolve`, body)).status).toBe(200);
-}
-
-test('a session that pauses for a human and goes on changes the capacity of its agent', async () => {
-  const id = await send(await sessionOn('pauses-1'));
-  expect(await loads('pauses-1')).toEqual([1]);
-  await answerMessage(api, id, ASKS);
-  expect(await loads('pauses-1')).toEqual([1, 0]);
-  await answerHuman(id);
-  expect(await loads('pauses-1')).toEqual([1, 0]);
-  await stepAndTake(api.core, { tenant_id: api.tenantId, message_id: id });
-  expect(await loads('pauses-1')).toEqual([1, 0, 1]);
-  await answerMessage(api, id, COMPLETED);
-  expect(await loads('pauses-1')).toEqual([1, 0, 1]);
-});
-
-test('a session that pauses while another message of it is at work does not', async () => {
+test('a session that pauses while another message of it is at work changes no capacity', async () => {
   const session = await sessionOn('pauses-2');
   const [asking, working] = [await send(session), await send(session)];
   await stepAndTake(api.core, { tenant_id: api.tenantId, message_id: working });

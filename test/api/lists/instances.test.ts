@@ -40,13 +40,11 @@ async function pagesOf(tenantId: string) {
   };
 }
 
-const inOrder = async (tenantId: string, condition = 'true') => {
-  const rows = await api.database.query<{ message_id: string }>(
+const inOrder = (tenantId: string, condition = 'true') =>
+  api.database.column<string>(
     `SELECT message_id FROM messages WHERE tenant_id = $1 AND ${condition} ORDER BY message_id DESC`,
     [tenantId],
   );
-  return rows.map(({ message_id }) => message_id);
-};
 
 test('the messages of an instance have pages in their order, whenever they were dispatched last', async () => {
   const tenantId = await api.otherTenant();

@@ -23,10 +23,10 @@ const addNewestEvent = (tenantId: string) =>
     `SELECT record_event($1, $2, 'dispatch.sent', 'info', '', NULL, '{"dispatch_id": "dsp_00000000-0000-7000-8000-000000000000"}')`,
     [tenantId, newEventId()],
   );
-const idsOf = async (tenantId: string) => {
-  const all = 'SELECT event_id FROM events WHERE tenant_uuid = uuid_of($1) ORDER BY event_id DESC';
-  return (await api.database.query<{ event_id: string }>(all, [tenantId])).map(({ event_id }) => event_id);
-};
+const idsOf = (tenantId: string) =>
+  api.database.column<string>('SELECT event_id FROM events WHERE tenant_uuid = uuid_of($1) ORDER BY event_id DESC', [
+    tenantId,
+  ]);
 
 describe('a list of events', () => {
   test('counts exactly up to 10,000 and estimates beyond, for its tenant alone', async () => {

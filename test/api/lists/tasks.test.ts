@@ -44,13 +44,11 @@ const insertMessages = (tenantId: string, to: number, everyMs: number, rareOneIn
     changed: "at + CASE WHEN n % 100 = 0 THEN interval '10 min' ELSE (n * 7919 % 9000) * interval '1 ms' END",
     state: `CASE WHEN n % ${rareOneIn} = 0 THEN '${rare}' ELSE '${other}' END`,
   });
-const inOrder = async (tenantId: string, condition = 'true') => {
-  const rows = await api.database.query<{ message_id: string }>(
+const inOrder = (tenantId: string, condition = 'true') =>
+  api.database.column<string>(
     `SELECT message_id FROM messages WHERE tenant_id = $1 AND ${condition} ORDER BY updated_at DESC, message_id DESC`,
     [tenantId],
   );
-  return rows.map(({ message_id }) => message_id);
-};
 
 describe('ListTasks of a whole tenant', () => {
   let tenantId: string;
@@ -86,11 +84,8 @@ describe('ListTasks of a whole tenant', () => {
     expect(canceled.ids).toEqual(await inOrder(tenantId, "state = 'canceled'"));
     const submitted = await allPages(client, { status: 'TASK_STATE_SUBMITTED', pageSize: 3 });
     expect(submitted.ids).toEqual(await inOrder(tenantId, "state = 'submitted'"));
-    const [middle] = await api.database.query<{ at: Date }>(
-      'SELECT updated_at AS at FROM messages WHERE tenant_id = $1 ORDER BY updated_at DESC OFFSET 700 LIMIT 1',
-      [tenantId],
-    );
-    const since = middle?.at.toISOString() ?? '';
+    const middle = 'SELECT updated_at FROM messages WHERE tenant_id = $1 ORDER BY updated_at DESC OFFSET 700 LIMIT 1';
+    const since = (await api.database.value<Date>(middle, [tenantId]))?.toISOString() ?? '';
     const newer = await allPages(client, { statusTimestampAfter: since });
     expect(newer.ids).toEqual(await inOrder(tenantId, `updated_at >= '${since}'`));
     expect(newer.pages[0]?.totalSize).toBe(newer.ids.length);

@@ -27,25 +27,25 @@ const task03 = (state: string, more: object = {}, message?: object) => ({
 });
 const said03 = (...parts: object[]) => ({ kind: 'message', messageId: 'm1', role: 'agent', parts });
 const ids = { remote_task_id: 't1', remote_context_id: 'c1' };
+/** A message that is completed with these parts, in the artifact of the dispatch. */
+const answered = (parts: object[], more: object = {}): object => ({
+  state: 'completed',
+  artifacts: [{ artifactId: UUID, parts }],
+  ...more,
+});
+const asks = (input_request: object, more: object = ids): object => ({
+  state: 'input-required',
+  artifacts: [],
+  input_request,
+  ...more,
+});
 
 const OUTCOMES: [name: string, body: object, expected: object][] = [
-  [
-    'a 0.3 message',
-    rpc(said03(text('hello'))),
-    {
-      state: 'completed',
-      artifacts: [{ artifactId: UUID, parts: [text('hello')] }],
-      status_message: said03(text('hello')),
-    },
-  ],
+  ['a 0.3 message', rpc(said03(text('hello'))), answered([text('hello')], { status_message: said03(text('hello')) })],
   [
     'a 1.0 message',
     rpc({ message: { messageId: 'm1', role: 'ROLE_AGENT', parts: [{ text: 'hello' }] } }),
-    {
-      state: 'completed',
-      artifacts: [{ artifactId: UUID, parts: [text('hello')] }],
-      status_message: said03(text('hello')),
-    },
+    answered([text('hello')], { status_message: said03(text('hello')) }),
   ],
   [
     'a completed 0.3 task',
@@ -91,17 +91,6 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
     },
   ],
   [
-    'a failed task',
-    rpc(task03('failed', {}, said03(text('no luck')))),
-    {
-      state: 'failed',
-      artifacts: [],
-      error: { code: 'HANDLER_ERROR', message: 'no luck' },
-      status_message: said03(text('no luck')),
-      ...ids,
-    },
-  ],
-  [
     'a rejected 1.0 task',
     rpc({ task: { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_REJECTED' } } }),
     {
@@ -112,25 +101,14 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
     },
   ],
   [
-    'a question with a request in its data part',
-    rpc(
-      task03(
-        'input-required',
-        {},
-        said03({ kind: 'data', data: { input_request: { kind: 'confirmation', title: 'Sure?' } } }),
-      ),
-    ),
-    { state: 'input-required', artifacts: [], input_request: { kind: 'confirmation', title: 'Sure?' }, ...ids },
-  ],
-  [
     'a question in plain text, which is answered by text',
     rpc(task03('input-required', {}, said03(text('Where to?')))),
-    { state: 'input-required', artifacts: [], input_request: { kind: 'form', prompt: 'Where to?' }, ...ids },
+    asks({ kind: 'form', prompt: 'Where to?' }),
   ],
   [
     'a 1.0 task that wants to be authorised, without a word',
     rpc({ task: { id: 't1', status: { state: 'TASK_STATE_AUTH_REQUIRED' } } }),
-    { state: 'input-required', artifacts: [], input_request: { kind: 'form' }, remote_task_id: 't1' },
+    asks({ kind: 'form' }, { remote_task_id: 't1' }),
   ],
   [
     'a 0.3 task that writes null for what it leaves out',
@@ -185,30 +163,18 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
         ],
       },
     }),
-    {
-      state: 'completed',
-      artifacts: [
-        {
-          artifactId: UUID,
-          parts: [
-            text('hello'),
-            { kind: 'file', file: { uri: 'http://a/' } },
-            { kind: 'data', data: { value: 5 } },
-            { kind: 'data', data: { value: null } },
-          ],
-        },
-      ],
-    },
+    answered([
+      text('hello'),
+      { kind: 'file', file: { uri: 'http://a/' } },
+      { kind: 'data', data: { value: 5 } },
+      { kind: 'data', data: { value: null } },
+    ]),
   ],
-  ['plain text', rpc('hello'), { state: 'completed', artifacts: [{ artifactId: UUID, parts: [text('hello')] }] }],
+  ['plain text', rpc('hello'), answered([text('hello')])],
   [
     'any other object, with usage and an unrelated status beside it',
     rpc({ answer: 42 }, { status: 'ok', usage: { input_tokens: 1, output_tokens: 2 } }),
-    {
-      state: 'completed',
-      artifacts: [{ artifactId: UUID, parts: [{ kind: 'data', data: { answer: 42 } }] }],
-      usage: { input_tokens: 1, output_tokens: 2 },
-    },
+    answered([{ kind: 'data', data: { answer: 42 } }], { usage: { input_tokens: 1, output_tokens: 2 } }),
   ],
   [
     'usage in the metadata of a task',
@@ -220,20 +186,7 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
     rpc(task03('completed', { metadata: { usage: { prompt_tokens: 1 } } })),
     { state: 'completed', artifacts: [], ...ids },
   ],
-  [
-    'a question that is none',
-    rpc(task03('input-required', {}, said03({ kind: 'data', data: { input_request: { kind: 'riddle' } } }))),
-    {
-      state: 'failed',
-      error: { code: 'HANDLER_ERROR', message: expect.stringContaining('input_request.kind') as string },
-      ...ids,
-    },
-  ],
-  [
-    'text with half a surrogate pair',
-    rpc('a\ud800'),
-    { state: 'completed', artifacts: [{ artifactId: UUID, parts: [text('a\ufffd')] }] },
-  ],
+  ['text with half a surrogate pair', rpc('a\ud800'), answered([text('a\ufffd')])],
 ];
 
 describe('the outcome of a final answer', () => {
@@ -242,11 +195,6 @@ describe('the outcome of a final answer', () => {
     expect(outcome).toMatchObject(expected);
     expect(outcome.remote_task_id).toBe((expected as AnswerOrFailure).remote_task_id);
     expect(outcome.remote_context_id).toBe((expected as AnswerOrFailure).remote_context_id);
-  });
-
-  it('keeps no id that is longer than an id is', () => {
-    const outcome = outcomeOfJson(rpc(task03('completed', { id: 'x'.repeat(10_000) })));
-    expect(outcome.remote_task_id).toBeUndefined();
   });
 });
 
@@ -282,43 +230,25 @@ describe('an answer that is none', () => {
 
 describe('other answers', () => {
   it('reads a JSON-RPC error', () => {
-    expect(readAnswer('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no parts","data":{"at":1}}}')).toEqual(
-      {
-        kind: 'error',
-        code: -32602,
-        message: 'no parts',
-        data: { at: 1 },
-      },
-    );
+    const error = { code: -32602, message: 'no parts', data: { at: 1 } };
+    expect(readAnswer(JSON.stringify({ jsonrpc: '2.0', id: 1, error }))).toEqual({ kind: 'error', ...error });
   });
 
   it('reads updates of both versions alike', () => {
-    const status = { taskId: 't1', contextId: 'c1', status: { state: 'working' }, final: false };
-    const artifact = { taskId: 't1', contextId: 'c1', artifact: { artifactId: 'a', parts: [text('x')] }, append: true };
-    expect(readAnswer(JSON.stringify(rpc({ kind: 'status-update', ...status })))).toEqual(
-      readAnswer(
-        JSON.stringify(
-          rpc({ statusUpdate: { taskId: 't1', contextId: 'c1', status: { state: 'TASK_STATE_WORKING' } } }),
-        ),
-      ),
-    );
-    expect(readAnswer(JSON.stringify(rpc({ kind: 'artifact-update', ...artifact })))).toEqual(
-      readAnswer(
-        JSON.stringify(rpc({ artifactUpdate: { ...artifact, artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })),
-      ),
-    );
+    const of = { taskId: 't1', contextId: 'c1' };
+    const read = (update: object) => readAnswer(JSON.stringify(rpc(update)));
+    const working = { statusUpdate: { ...of, status: { state: 'TASK_STATE_WORKING' } } };
+    const status = { kind: 'status-update', ...of, status: { state: 'working' }, final: false };
+    expect(read(status)).toEqual(read(working));
+    const appended = (parts: object[]) => ({ ...of, artifact: { artifactId: 'a', parts }, append: true });
+    const artifactUpdate = appended([{ text: 'x' }]);
+    expect(read({ kind: 'artifact-update', ...appended([text('x')]) })).toEqual(read({ artifactUpdate }));
   });
 
   it('keeps the usage that a last status brings', () => {
     const usage = { input_tokens: 3, output_tokens: 4 };
-    const status = {
-      kind: 'status-update',
-      taskId: 't1',
-      contextId: 'c1',
-      status: { state: 'completed' },
-      final: true,
-    };
-    const answer = readAnswer(JSON.stringify(rpc({ ...status, metadata: { usage } })));
+    const status = { taskId: 't1', contextId: 'c1', status: { state: 'completed' }, final: true };
+    const answer = readAnswer(JSON.stringify(rpc({ kind: 'status-update', ...status, metadata: { usage } })));
     const update = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
     expect(update).toMatchObject({ kind: 'final', payload: { usage } });
   });

@@ -2,18 +2,27 @@ import { describe, expect, it } from 'vitest';
 import { freshDatabase } from '../../setup/database.js';
 import { gate, until } from '../../setup/until.js';
 import { artifact, artifactUpdate, message, type Script, statusUpdate, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, STREAMING } from './hosted-fixture.js';
+import { CLOSED, type HostedFixture, hostedSetup, STREAMING } from './hosted-fixture.js';
 
 const { fixture, outcomeOf } = hostedSetup(freshDatabase);
 
+/** What becomes of a message whose agent asks "Where?", when a human answers. */
+async function answered(made: HostedFixture) {
+  const runner = made.runner();
+  const ref = await made.open();
+  await runner.run(ref);
+  const input_request = { kind: 'form', prompt: 'Where?' };
+  expect(await made.message(ref)).toMatchObject({ state: 'input-required', input_request });
+  await made.gateway.resolve(made.caller, ref.message_id, { resolution: { text: 'Rome' } });
+  await runner.run(await made.nextDispatch(ref));
+  return made.message(ref);
+}
+
 describe('answers of a hosted agent', () => {
   it('completes the message with a message in JSON', async () => {
-    const {
-      end,
-      record,
-      agent,
-      fixture: made,
-    } = await outcomeOf({ 'message/send': (reply) => reply.result(message('hi')) });
+    const { end, record, agent, ...made } = await outcomeOf({
+      'message/send': (reply) => reply.result(message('hi')),
+    });
     expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'completed', assistant_output: 'hi' });
     expect(agent.requests).toEqual(['POST /a2a']);
@@ -24,8 +33,8 @@ describe('answers of a hosted agent', () => {
     });
     const dispatch = { attempt: 1, dispatch_id: expect.any(String) };
     expect(agent.received[0]?.body.params).toMatchObject({ metadata: { 'urn:agent-fleet:dispatch:1': dispatch } });
-    expect(await made.agent()).toMatchObject({ status: 'available', consecutive_failures: 0 });
-    expect((await made.events('agent.health_changed')).map(({ payload }) => payload)).toMatchObject([
+    expect(await made.fixture.hosted()).toMatchObject({ status: 'available', consecutive_failures: 0 });
+    expect(await made.fixture.events('agent.health_changed')).toMatchObject([
       { status: 'available', previous_status: 'unknown' },
     ]);
   });
@@ -67,7 +76,7 @@ describe('answers of a hosted agent', () => {
       STREAMING,
     );
     const ref = await made.open();
-    const seen = made.watch(ref.message_id);
+    const seen = made.watch(ref);
     const run = made.runner().run(ref);
     await until(() => seen.some((event) => event.kind === 'artifact'));
     open();
@@ -77,7 +86,7 @@ describe('answers of a hosted agent', () => {
       { kind: 'artifact', artifact: artifact('Hel'), append: false, last_chunk: false },
       { kind: 'artifact', artifact: artifact('lo'), append: true, last_chunk: false },
     ]);
-    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'Hello' });
+    expect(await made.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'Hello' });
   });
 
   it('tells watchers no more than 4096 characters of a status, well-formed', async () => {
@@ -93,7 +102,7 @@ describe('answers of a hosted agent', () => {
       STREAMING,
     );
     const ref = await made.open();
-    const seen = made.watch(ref.message_id);
+    const seen = made.watch(ref);
     expect(await made.runner().run(ref)).toMatchObject(CLOSED);
     expect(seen.filter((event) => event.kind === 'status_text')).toEqual([
       { kind: 'status_text', text: `${'x'.repeat(4_095)}\ufffd` },
@@ -155,17 +164,7 @@ describe('answers of a hosted agent', () => {
         else reply.result(message(`${asked.taskId}: ${asked.parts[0]?.text}`));
       },
     });
-    const runner = made.fixture.runner();
-    const first = await made.fixture.open();
-    await runner.run(first);
-    const waiting = await made.fixture.get(first.message_id);
-    expect(waiting).toMatchObject({ state: 'input-required', input_request: { kind: 'form', prompt: 'Where?' } });
-    await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await runner.run(await made.fixture.reopen(first.message_id));
-    expect(await made.fixture.get(first.message_id)).toMatchObject({
-      state: 'completed',
-      assistant_output: 'remote-1: Rome',
-    });
+    expect(await answered(made.fixture)).toMatchObject({ state: 'completed', assistant_output: 'remote-1: Rome' });
     expect(made.agent.received[1]?.body.params.message).toMatchObject({ contextId: 'remote-context' });
   });
 
@@ -186,15 +185,6 @@ describe('answers of a hosted agent', () => {
       },
       STREAMING,
     );
-    const runner = made.fixture.runner();
-    const first = await made.fixture.open();
-    await runner.run(first);
-    expect(await made.fixture.get(first.message_id)).toMatchObject({ state: 'input-required' });
-    await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await runner.run(await made.fixture.reopen(first.message_id));
-    expect(await made.fixture.get(first.message_id)).toMatchObject({
-      state: 'completed',
-      assistant_output: 'Rome it is',
-    });
+    expect(await answered(made.fixture)).toMatchObject({ state: 'completed', assistant_output: 'Rome it is' });
   });
 });

@@ -1,48 +1,12 @@
 import { expect, test } from 'vitest';
 import type { PolicyDecision } from '../../../contracts/api/policies/policies.js';
 import type { Match } from '../../../contracts/api/policies/policy-match.js';
-import { compilePolicy } from '../../../policy/compiled-policy.js';
 import { decideBy } from '../../../policy/decision.js';
-import { WebhookEvaluators } from '../../../policy/evaluators/webhook.js';
 import { Facts } from '../../../policy/matching/facts.js';
 import { PolicySet } from '../../../policy/policy-set.js';
 import type { CallParent, ToolCaller, ToolRequest } from '../../../tools/call-context.js';
 import { policyRequestOf } from '../../../tools/tool-policy.js';
-
-const DEPS = {
-  secrets: { decrypt: (sealed: Buffer) => sealed },
-  webhooks: new WebhookEvaluators({ request: () => Promise.reject(new Error('nobody is asked')) }),
-};
-
-function policy(priority: number, decision: PolicyDecision, match: Match = {}) {
-  const at = new Date(0);
-  return compilePolicy(
-    {
-      ...{
-        tenant_id: 'ten_1',
-        policy_id: `pol_${priority}`,
-        scope: 'tool',
-        name: decision,
-        description: '',
-        reason: '',
-      },
-      ...{
-        approvers: [],
-        evaluator: {},
-        evaluator_secret: null,
-        enabled: true,
-        end_at: null,
-        max_calls: null,
-        calls_allowed: null,
-        created_at: at,
-        updated_at: at,
-        updated_by: null,
-      },
-      ...{ priority, decision, match },
-    },
-    DEPS,
-  );
-}
+import { compiled } from '../../policy/policy-fixture.js';
 
 const TYPE: ToolCaller = { tenant_id: 'ten_1', agent_type: 'coder', key: 'k' };
 const connected: ToolCaller = { ...TYPE, instance_id: 'coder-1' };
@@ -58,8 +22,8 @@ const nested = parent();
 function decided(decision: PolicyDecision, match: Match, caller: ToolCaller, within?: CallParent): string {
   const payload = { tool: 'pay', arguments: {}, target: { skill_id: 'translate', instance_id: 'coder-1' } };
   const request: ToolRequest = { caller, payload, parent: within, signal: new AbortController().signal };
-  const others = decision === 'allow' ? [policy(2, 'deny')] : [];
-  const set = new PolicySet([policy(1, decision, match), ...others]);
+  const others = decision === 'allow' ? [{ decision: 'deny' as const, priority: 2 }] : [];
+  const set = new PolicySet(compiled([{ decision, match }, ...others]));
   const verdict = decideBy(set, new Facts('ten_1', policyRequestOf(request)));
   if (verdict instanceof Promise || verdict === 'later') throw new Error('the verdict is not there at once');
   return verdict.decision;

@@ -6,14 +6,14 @@ import type { FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { fixture, useMesh } from '../use-mesh.js';
 import { approvals, policyAboutPay } from './approval-fixture.js';
-import { answeredCall, ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { answeredCall, ask, callTool, ok, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh();
 
 let node: MeshNodeUnderTest;
 let caller: FixtureAgent;
 let bank: FixtureAgent;
-const ok = { ok: true, result: 'paid' };
+const PAID = ok('paid');
 
 /** An agent of a type of its own that offers the tool `pay`. */
 async function offering(instanceId: string, agentType: string): Promise<FixtureAgent> {
@@ -48,8 +48,8 @@ it('is made by agents of the type that a human approved, whoever offers the tool
 
   const thief = await offering('t', 'thief'); // it has done nothing yet, so a call that names nobody would go to it
   await approvals.resolve(ref, 'approved');
-  (await take(bank, 'pay')).result(ok);
-  expect(await resultOf(caller, id)).toEqual(ok);
+  (await take(bank, 'pay')).result(PAID);
+  expect(await resultOf(caller, id)).toEqual(PAID);
   expect(thief.count('tool_call')).toBe(0);
   dispatch.result('done');
   await end;
@@ -59,7 +59,7 @@ it('reaches only agents of the types that own the tool, and nobody where no type
   await setOwner(['teller']);
   expect(await ask(caller, { tool: 'pay' })).toEqual(refusedWith('TOOL_NOT_FOUND'));
   const teller = await offering('c', 'teller');
-  expect(await answeredCall(caller, { tool: 'pay' }, teller, ok)).toEqual(ok);
+  expect(await answeredCall(caller, { tool: 'pay' }, teller, PAID)).toEqual(PAID);
   expect(bank.count('tool_call')).toBe(0);
   await setOwner([]);
   expect(await ask(caller, { tool: 'pay' })).toEqual(refusedWith('TOOL_NOT_FOUND'));

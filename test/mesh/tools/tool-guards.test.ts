@@ -43,17 +43,6 @@ describe('guards', () => {
     expect(await resultOf(a, id)).toEqual(ok('read'));
   });
 
-  it('deny arguments that an approver has edited', async () => {
-    await fixture.guard({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_arguments'] } });
-    await fixture.guard({ guard: 'path', decision: 'require_approval' });
-    const { ref } = await node.send(a, 'read it');
-    callTool(a, { tool: 'read', arguments: OUTSIDE, dispatch_id: ref.dispatch_id });
-    await approvals.asked(ref);
-    const edited = { arguments: { path: `/srv/${KEY}` } };
-    await expect(approvals.resolve(ref, 'approved', edited)).rejects.toMatchObject({ code: 'forbidden' });
-    expect((await fixture.message(ref)).state).toBe('input-required');
-  });
-
   it('withhold a result', async () => {
     await fixture.guard({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_result'] } });
     const id = callTool(a, { tool: 'read' });

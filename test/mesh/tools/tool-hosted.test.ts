@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
-import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
-import { testAuthor } from '../../setup/author.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import { artifact, type HostedAgentServer, hostedAgent, message, type Script, task } from '../hosted/hosted-agent.js';
 import { database, fixture, useMesh } from '../use-mesh.js';
-import { ask, callTool, refusedWith, resultOf } from './tool-fixture.js';
+import { ask, callTool, ok, refusedWith, resultOf } from './tool-fixture.js';
 
 useMesh('a');
 
@@ -16,13 +14,7 @@ beforeEach(async () => {
   a = (await (await fixture.node()).join('a')).agent;
 });
 
-const ok = (result: unknown) => ({ ok: true, result });
-const data = (value: object) => ({
-  kind: 'message',
-  messageId: 'm',
-  role: 'agent',
-  parts: [{ kind: 'data', data: value }],
-});
+const data = (value: object) => ({ ...message(''), parts: [{ kind: 'data', data: value }] });
 
 /** A hosted agent that lists the tool `t`. */
 async function hosted(script: Script, card: object = {}): Promise<HostedAgentServer> {
@@ -90,21 +82,6 @@ describe('a hosted agent', () => {
   ])('answers with %s', async (_, script, result) => {
     await hosted(script);
     expect(await ask(a, { tool: 't' })).toEqual(result);
-  });
-
-  it('has its result withheld where a guard denies it', async () => {
-    const key = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
-    const { db, policies } = fixture.core;
-    const guards = new GuardCatalog(db, (tenantId) => policies.changed(tenantId));
-    await guards.update(testAuthor(fixture.tenantId), {
-      guard: 'secrets',
-      enabled: true,
-      config: { stages: ['tool_result'] },
-    });
-    await hosted({ 'message/send': (reply) => reply.result(data({ content: `the key is ${key}` })) });
-    const result = await ask(a, { tool: 't' });
-    expect(result).toEqual(refusedWith('GUARD_DENIED'));
-    expect(JSON.stringify(result)).not.toContain(key);
   });
 
   it('that cannot be reached is unavailable', async () => {

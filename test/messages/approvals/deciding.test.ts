@@ -122,21 +122,6 @@ test('tokens of two destinations are two principals where credentials of scope f
   expect(await both([full, admin])).toBe('409 ALREADY_RESOLVED');
 });
 
-test('who may decide: the scope admin, or who is named; never a sender that may not, nor what acts as an agent', async () => {
-  const { id: reader, client: named } = await person('read');
-  const sender = await caller('admin');
-  const id = await held({ approvers: [reader], allow_self: false }, sender);
-  expect(await outcome(await caller('read'), id, APPROVED)).toBe('403 forbidden');
-  expect(await outcome(sender, id, APPROVED)).toBe('403 forbidden');
-  const token = await api.tokenOf(['full'], 'worker');
-  const asAgent = await api.client.raw(`/messages/${id}/resolve`, JSON.stringify(APPROVED), {
-    'content-type': 'application/json',
-    authorization: `Bearer ${token}`,
-  });
-  expect(asAgent.status).toBe(403);
-  expect(await outcome(named, id, APPROVED)).toBe('200 working');
-});
-
 test('a follow-up message does not answer what a policy asks', async () => {
   const id = await held();
   const answer = await api.client.rpc('approve', { taskId: id });

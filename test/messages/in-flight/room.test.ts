@@ -12,12 +12,9 @@ import { until } from '../../setup/until.js';
 
 useMesh();
 
-async function isSaturated(instanceId: string): Promise<boolean> {
-  const [row] = await database.query<{ saturated: boolean }>(
-    'SELECT is_saturated(a) AS saturated FROM agents a WHERE tenant_id = $1 AND instance_id = $2',
-    [fixture.tenantId, instanceId],
-  );
-  return row?.saturated === true;
+function isSaturated(instanceId: string): Promise<boolean | undefined> {
+  const saturated = 'SELECT is_saturated(a) FROM agents a WHERE tenant_id = $1 AND instance_id = $2';
+  return database.value(saturated, [fixture.tenantId, instanceId]);
 }
 
 describe('a share of what is in flight', () => {

@@ -32,14 +32,12 @@ const joined = async (session_id: string) =>
   ]);
 
 /** What `agent.capacity_changed` said of an instance, oldest first. */
-const counts = async (instance_id: string) => {
-  const rows = await database.query<{ sessions: number }>(
-    `SELECT (payload->>'current_sessions')::int AS sessions FROM events
+const counts = (instance_id: string) =>
+  database.column(
+    `SELECT (payload->>'current_sessions')::int FROM events
       WHERE tenant_id = $1 AND event_type = 'agent.capacity_changed' AND payload->>'instance_id' = $2 ORDER BY event_id`,
     [fixture.tenantId, instance_id],
   );
-  return rows.map(({ sessions }) => sessions);
-};
 
 test('a message goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
   for (const name of ['a', 'b']) await join(name);

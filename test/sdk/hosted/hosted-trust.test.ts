@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { AGENT_NOT_READY } from '../../../contracts/errors.js';
 import type { MessageHandler } from '../../../sdk/index.js';
 import { gate, until } from '../../setup/until.js';
@@ -118,21 +116,6 @@ test('a hosted agent that was deregistered finishes what it has and stays away',
   await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
   expect(calls.filter(({ path }) => path === '/agents/register')).toHaveLength(1);
   expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
-});
-
-test('a platform that takes the registration of a hosted agent and does not answer it is named', async () => {
-  const server = createTcpServer((socket) => void socket.on('error', () => undefined));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const { agent, lines } = agentWith({ url, token: 'own' });
-  const serves = agent.serve();
-  await until(() => vi.advanceTimersByTime(1_000) && lines.length > 0, { what: 'a warning' });
-  expect(lines).toMatchObject([{ code: 'NO_ANSWER' }]);
-  await agent.close(0);
-  await serves;
 });
 
 test('what the platform had sent before it knew that the agent stops is answered', async () => {

@@ -1,12 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { onTestFinished } from 'vitest';
 import type { Agent, AgentOptions } from '../../../sdk/index.js';
 import { agentWith } from '../agents.js';
+import { answering, Reply, type SeenRequest } from '../answering.js';
 
 /** A request to the platform. */
 export type Call = { path: string; body: Record<string, unknown>; traceparent: string | undefined };
@@ -56,25 +51,14 @@ export async function platform(
       .setExpirationTime(expires)
       .sign(key);
   const fake: FakePlatform = { url: '', keys: { keys: [jwk] }, calls: [], token };
-  const reply = async (request: IncomingMessage) => {
-    if (request.method === 'GET') return fake.keys;
-    const body = JSON.parse(await text(request)) as Call['body'];
-    const call = { path: request.url ?? '', body, traceparent: request.headers.traceparent as string };
+  const reply = async ({ method, path, body, traceparent }: SeenRequest) => {
+    if (method === 'GET') return fake.keys;
+    const call = { path, body, traceparent };
     fake.calls.push(call);
-    return (await answer(call)) ?? (call.path === '/agents/register' ? registered(fake.url, body) : { ok: true });
+    const given = (await answer(call)) ?? (path === '/agents/register' ? registered(fake.url, body) : { ok: true });
+    return new Reply(given, given as { status?: number });
   };
-  const listener = (request: IncomingMessage, response: ServerResponse) =>
-    void reply(request).then((body) => {
-      response.statusCode = (body as { status?: number }).status ?? 200;
-      response.end(JSON.stringify(body));
-    });
-  const server = tls ? createHttpsServer(tls, listener) : createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  fake.url = `http${tls ? 's' : ''}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  fake.url = (await answering(reply, tls)).url;
   return fake;
 }
 

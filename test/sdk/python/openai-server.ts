@@ -1,6 +1,6 @@
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { httpServer } from '../../runtime/loopback-server.js';
 
 /** One answer of the model: its text, or a call of a tool. */
 export type ModelTurn = string | { call: string; args: object };
@@ -13,20 +13,13 @@ export class OpenAiServer {
 
   static async start(turns: ModelTurn[]): Promise<OpenAiServer> {
     const openai = new OpenAiServer();
-    const server = createServer(async (request, response) => {
-      let body = '';
-      for await (const chunk of request) body += String(chunk);
+    const { url } = await httpServer(async (request, response) => {
       if (request.url !== '/v1/responses') return response.writeHead(404).end();
-      const turn = turns[openai.requests.push(JSON.parse(body)) - 1];
+      const turn = turns[openai.requests.push(JSON.parse(await text(request))) - 1];
       if (turn === undefined) return response.writeHead(400).end('{"error":{"message":"no further turn"}}');
       return answer(response, turn);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    openai.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    openai.url = `${url}/v1`;
     return openai;
   }
 }

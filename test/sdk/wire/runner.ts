@@ -17,6 +17,8 @@ type Step = {
   expect?: string;
   payload?: Record<string, unknown>;
   absent?: string[];
+  /** The text in the artifact of that frame, and nothing else in it. */
+  text?: string;
   reply_to?: string;
   /** A name for the frame; `$name` stands for its id. */
   as?: string;
@@ -143,7 +145,7 @@ class Run {
     );
     this.#seen.add(frame);
     this.#name(step, frame.id);
-    expect(frame.payload).toMatchObject(this.#withIds(step.payload ?? {}));
+    expect(frame.payload).toMatchObject(this.#withIds({ ...step.payload, ...artifactIn(type, step.text) }));
     for (const member of step.absent ?? []) expect(frame.payload).not.toHaveProperty(member);
   }
 
@@ -159,6 +161,13 @@ class Run {
     const text = JSON.stringify(payload).replace(/\$(\w+)/g, (whole, name: string) => this.#ids.get(name) ?? whole);
     return JSON.parse(text) as object;
   }
+}
+
+/** What a frame of this type holds an artifact with. */
+function artifactIn(type: string, text: string | undefined): object {
+  if (text === undefined) return {};
+  const artifact = { parts: [{ text }] };
+  return type === 'dispatch_chunk' ? { artifact } : { result: { artifacts: [artifact] } };
 }
 
 /** Runs one scenario. The agent is new, and over when the scenario is. */
