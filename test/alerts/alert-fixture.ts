@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { AlertRule, type NewAlertRequest } from '../../contracts/api/alerts.js';
 import { type Delivery, GetDeliveriesResponse } from '../../contracts/api/deliveries.js';
-import type { ApiClient } from '../setup/platform/api-client.js';
+import { ErrorBody } from '../../contracts/primitives.js';
+import type { Answer, ApiClient } from '../setup/platform/api-client.js';
 import { until } from '../setup/until.js';
 
-type Input = Partial<z.input<typeof import('../../contracts/api/alerts.js').NewAlertRequest>>;
+type Input = Partial<z.input<typeof NewAlertRequest>>;
+
+/** `409 CONFLICT`, of an answer that refuses. */
+export const failureOf = ({ status, body }: Answer) => `${status} ${ErrorBody.parse(body).code}`;
 
 /** A webhook channel. */
 export const webhook = (url: string, config: object = {}) =>

@@ -6,18 +6,11 @@ import { resolveAs } from '../../messages/input/resolve.js';
 import { answerMessage } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
-import { ApiClient } from '../setup/platform/api-client.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
 
 const api = await serveApi();
-const { held, calling, outcome, byToken, tokenFor, events, ref } = await approvalsFixture(api);
+const { held, calling, outcome, byToken, tokenFor, events, ref, person } = await approvalsFixture(api);
 const APPROVED = { resolution: 'approved' };
-
-/** A credential, and a client with it. */
-async function person(...scopes: ('read' | 'admin' | 'full')[]): Promise<{ id: string; client: ApiClient }> {
-  const credential = await api.credentialOf(api.tenantId, scopes);
-  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-  return { id: credential.client_id, client };
-}
 
 /** Presses a button of a rule of these writers, that names the user or not. */
 async function press(id: string, user: string, writers: string[], approvers = [user]): Promise<string> {
