@@ -14,7 +14,7 @@ const international = only({
   config: { allowed_hosts: ['bücher.example', '*.straße.example'], denied_hosts: ['*.münchen.example'] },
 });
 
-/** Private addresses in any notation, and hosts that are not listed. */
+/** Private addresses in many notations, and hosts that are not listed. Which addresses are private is a table of test/runtime/outbound-guard.test.ts. */
 test.each<[rule: string, given: Record<string, unknown>]>([
   ['private_address', { url: 'http://169.254.169.254/latest/meta-data/' }],
   ['private_address', { url: 'http://127.0.0.1:8080/admin' }],
@@ -22,10 +22,6 @@ test.each<[rule: string, given: Record<string, unknown>]>([
   ['private_address', { url: 'http://0x7f.1/' }],
   ['private_address', { url: 'http://0177.0.0.1/' }],
   ['private_address', { url: 'http://[::1]/' }],
-  ['private_address', { url: 'http://[::ffff:127.0.0.1]/' }],
-  ['private_address', { url: 'http://[::7f00:1]/' }],
-  ['private_address', { url: 'http://[fd00::1]/' }],
-  ['private_address', { url: 'http://192.168.1.1' }],
   ['private_address', { url: 'http://localhost:3000' }],
   ['private_address', { url: 'http://LOCALHOST./' }],
   ['private_address', { url: 'http://metadata.google.internal/computeMetadata/v1/' }],
