@@ -30,15 +30,12 @@ export async function ruleFor(
 ): Promise<TestRule> {
   const agentType = `type-${randomUUID().slice(0, 8)}`;
   const condition = { event, filters: { agent_type: agentType } };
-  const rule = await client.ok(
-    '/policies/new_alert',
-    { name: agentType, condition, notifications, ...rest },
-    AlertRule,
-  );
+  const body = { name: agentType, condition, notifications, ...rest };
+  const rule = await client.ok('/policies/new_alert', body, AlertRule);
   const happen = async () => {
     const instance_id = `${agentType}-${randomUUID().slice(0, 8)}`;
-    const body = { instance_id, agent_type: agentType, deployment_mode: 'connected' };
-    const answer = await client.post('/agents/register', body);
+    const agent = { instance_id, agent_type: agentType, deployment_mode: 'connected' };
+    const answer = await client.post('/agents/register', agent);
     if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
     return instance_id;
   };

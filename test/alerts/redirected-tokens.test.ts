@@ -200,10 +200,8 @@ test('of an answer and a move of its delivery at once, one comes first', async (
     await redeliver(owner, delivery);
     const [answer] = await Promise.all([approve(id, token), sendQueued()]);
     const later = await approve(id, lastToken(other));
-    expect([
-      ['200 input-required', '409 ALREADY_RESOLVED'],
-      ['401 unauthorized', '200 input-required'],
-    ]).toContainEqual([answer, later]);
+    const ends = ['200 input-required, 409 ALREADY_RESOLVED', '401 unauthorized, 200 input-required'];
+    expect(ends).toContain([answer, later].join(', '));
     await api.client.post('/messages/cancel', { message_id: id });
   }
 });

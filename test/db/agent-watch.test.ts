@@ -51,11 +51,8 @@ async function seen(instance: string): Promise<{ status: string; deregistered: b
     `SELECT event_type FROM events WHERE tenant_id = $1 AND payload->>'instance_id' = $2 ORDER BY occurred_at`,
     [tenant, instance],
   );
-  return {
-    status: row?.status ?? '',
-    deregistered: row?.deregistered ?? false,
-    events: events.map((event) => event.event_type),
-  };
+  const { status = '', deregistered = false } = row ?? {};
+  return { status, deregistered, events: events.map((event) => event.event_type) };
 }
 
 /** A hosted agent's server; `up` decides whether it shows its card. */
@@ -84,11 +81,8 @@ test('after ten minutes it is deregistered, and its sessions are unbound', async
     [tenant],
   );
   expect(await round()).toMatchObject({ reaped: 1 });
-  expect(await seen('gone')).toEqual({
-    status: 'offline',
-    deregistered: true,
-    events: ['agent.health_changed', 'agent.deregistered'],
-  });
+  const events = ['agent.health_changed', 'agent.deregistered'];
+  expect(await seen('gone')).toEqual({ status: 'offline', deregistered: true, events });
   const [row] = await database.query('SELECT deregistration_cause FROM agents WHERE tenant_id = $1', [tenant]);
   expect(row).toEqual({ deregistration_cause: 'inactivity' });
   const [session] = await database.query('SELECT instance_id FROM sessions WHERE tenant_id = $1', [tenant]);

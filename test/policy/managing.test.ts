@@ -13,13 +13,9 @@ const simple = { scope: 'tool' as const, decision: 'deny' as const };
 const webhook = { type: 'webhook' as const, url: 'https://example.com/x', secret: 'hush' };
 
 test('a policy is read as it was written, without its secret', async () => {
-  const made = await policyFor(api.client, {
-    ...simple,
-    match: { tools: ['a'] },
-    approvers: ['x'],
-    evaluator: webhook,
-  });
-  expect(made).toMatchObject({ tenant_id: api.tenantId, priority: 100, enabled: true, match: { tools: ['a'] } });
+  const match = { tools: ['a'] };
+  const made = await policyFor(api.client, { ...simple, match, approvers: ['x'], evaluator: webhook });
+  expect(made).toMatchObject({ tenant_id: api.tenantId, priority: 100, enabled: true, match });
   const { secret: _, ...shown } = webhook;
   expect(made.evaluator).toEqual({ ...shown, timeout_ms: 2_000, on_error: 'deny', secret_set: true });
   const { policy_id, tenant_id } = made;

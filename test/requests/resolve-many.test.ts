@@ -3,6 +3,7 @@ import { ResolveManyResponse } from '../../contracts/api/policies/requests.js';
 import { ASKS, answerMessage } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
+import { createPlan, step } from '../plans/plan-fixture.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 
 const api = await serveApi();
@@ -48,18 +49,8 @@ test('a dry run says the same and decides nothing', async () => {
 test('what an agent asked, and a plan, are decided too', async () => {
   const asked = await sent();
   await answerMessage(api, asked, ASKS);
-  const { contextId: session_id } = await api.client.send('hi', {
-    metadata: { agent_type: 'worker' },
-    blocking: false,
-  });
-  const steps = [{ description: 'look', message: 'look', agent_type: 'worker' }];
-  const { body } = await api.client.post('/plans/create', { session_id, description: 'a plan', steps });
-  const { plan_id } = (body as { plan: { plan_id: string } }).plan;
-  const [row] = await api.database.query<{ request_id: string }>(
-    'SELECT request_id FROM input_requests WHERE plan_id = $1',
-    [plan_id],
-  );
-  const ids = [await openOf(asked), row?.request_id ?? ''];
+  const plan = await createPlan(api.client, [step('look', 'worker', 'look')], { auto_approve: false });
+  const ids = [await openOf(asked), plan.input_request?.request_id ?? ''];
   expect(await resolveMany(ids, { dry_run: true })).toEqual(['ok', 'ok']);
   expect(await resolveMany(ids)).toEqual(['ok', 'ok']);
   const elsewhere = await api.clientOf(await api.otherTenant(), ['full']);

@@ -13,15 +13,14 @@ import { freshDatabase } from '../setup/database.js';
 import { waitingMessages } from '../setup/waiting-messages.js';
 
 const log = createLogger({ level: 'silent' });
-const BETWEEN = 1 / 3;
 
 /** A trace id whose random part begins with this byte. */
 const traceId = (byte: string) => `${'0'.repeat(18)}${byte}${'0'.repeat(12)}`;
 
-test.each([
+test.each<[number, string[]]>([
   [1, ['00', '80', 'ff']],
   [0.5, ['80', 'ff']],
-  [BETWEEN, ['ff']],
+  [1 / 3, ['ff']],
   [0, []],
 ])('of traces a share of %d is sampled, by their ids', (ratio, sampled) => {
   expect(['00', '80', 'ff'].filter((byte) => isSampled(traceId(byte), ratio))).toEqual(sampled);

@@ -5,14 +5,10 @@ import { compileGuards } from '../../../policy/guards/settings.js';
 import { inArguments, only } from './guards-fixture.js';
 
 const anywhere = only({ guard: 'egress' });
-const listed = only({
-  guard: 'egress',
-  config: { allowed_hosts: ['api.example.com', '*.example.org', '10.1.2.3'], denied_hosts: ['bad.example.org'] },
-});
-const international = only({
-  guard: 'egress',
-  config: { allowed_hosts: ['bücher.example', '*.straße.example'], denied_hosts: ['*.münchen.example'] },
-});
+const egress = (allowed_hosts: string[], denied_hosts: string[]) =>
+  only({ guard: 'egress', config: { allowed_hosts, denied_hosts } });
+const listed = egress(['api.example.com', '*.example.org', '10.1.2.3'], ['bad.example.org']);
+const international = egress(['bücher.example', '*.straße.example'], ['*.münchen.example']);
 
 /** Private addresses in many notations, and hosts that are not listed. Which addresses are private is a table of test/runtime/outbound-guard.test.ts. */
 test.each<[rule: string, given: Record<string, unknown>]>([
