@@ -47,12 +47,12 @@ async function seen(instance: string): Promise<{ status: string; deregistered: b
     'SELECT status, deregistered_at IS NOT NULL AS deregistered FROM agents WHERE tenant_id = $1 AND instance_id = $2',
     [tenant, instance],
   );
-  const events = await database.query<{ event_type: string }>(
+  const events = await database.column<string>(
     `SELECT event_type FROM events WHERE tenant_id = $1 AND payload->>'instance_id' = $2 ORDER BY occurred_at`,
     [tenant, instance],
   );
   const { status = '', deregistered = false } = row ?? {};
-  return { status, deregistered, events: events.map((event) => event.event_type) };
+  return { status, deregistered, events };
 }
 
 /** A hosted agent's server; `up` decides whether it shows its card. */
@@ -99,10 +99,8 @@ test('nobody is reaped by a platform that was down itself', async () => {
 test('nobody is reaped because the database was away for longer than that', async () => {
   await nodeUpFor(3_600);
   await agent('living', 700);
-  const [away] = await database.query<{ mesh_id: string }>(
-    "UPDATE mesh_nodes SET renewed_at = now() - interval '700 s' RETURNING mesh_id",
-  );
-  const meshId = away?.mesh_id ?? '';
+  const away = "UPDATE mesh_nodes SET renewed_at = now() - interval '700 s' RETURNING mesh_id";
+  const meshId = (await database.value<string>(away)) ?? '';
   expect(await round()).toMatchObject({ reaped: 0 }); // it is back, and no node has renewed yet
   const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 60_000 };
   const node = new MeshNode({ db: database.db(), log: core.log, meshId, registry: new Registry(), clocks });

@@ -208,11 +208,8 @@ describe('a source', () => {
     const callsOfSlice = 4;
     await until(() => calls() > 3 * callsOfSlice, { what: 'a slice after three that failed' });
     // The one under way, and no other.
-    const [document] = await database.query<{ attempts: number }>(
-      'SELECT attempts FROM knowledge_documents WHERE job_id = $1',
-      [job_id],
-    );
-    expect(document?.attempts).toBeLessThanOrEqual(5);
+    const attempts = 'SELECT attempts FROM knowledge_documents WHERE job_id = $1';
+    expect(await database.value<number>(attempts, [job_id])).toBeLessThanOrEqual(5);
     provider.fail(null);
     expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
   });

@@ -20,11 +20,8 @@ const list = (body: object = {}, client: ApiClient = api.client) =>
 const one = async (request_id: string, client: ApiClient = api.client) =>
   (await client.ok('/requests/get_by_id', { request_id }, RequestGetByIdResponse)).request;
 const openOf = async (message_id: string) => {
-  const [row] = await api.database.query<{ request_id: string }>(
-    "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'",
-    [message_id],
-  );
-  return row?.request_id ?? '';
+  const open = "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'";
+  return (await api.database.value<string>(open, [message_id])) ?? '';
 };
 const idsOf = (requests: RequestRecord[]) => requests.map(({ request_id }) => request_id);
 

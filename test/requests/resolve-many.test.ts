@@ -10,11 +10,8 @@ const api = await serveApi();
 const { caller, held, sent, outcome } = await approvalsFixture(api);
 
 const openOf = async (message_id: string) => {
-  const [row] = await api.database.query<{ request_id: string }>(
-    'SELECT request_id FROM input_requests WHERE message_id = $1 ORDER BY requested_at DESC LIMIT 1',
-    [message_id],
-  );
-  return row?.request_id ?? '';
+  const newest = 'SELECT request_id FROM input_requests WHERE message_id = $1 ORDER BY requested_at DESC LIMIT 1';
+  return (await api.database.value<string>(newest, [message_id])) ?? '';
 };
 /** The codes of the results; `ok` for one that was decided. */
 async function resolveMany(request_ids: string[], body: object = {}, client: ApiClient = api.client) {
@@ -23,8 +20,8 @@ async function resolveMany(request_ids: string[], body: object = {}, client: Api
   expect(results.map(({ request_id }) => request_id)).toEqual(request_ids);
   return results.map(({ ok, code }) => (ok ? 'ok' : code));
 }
-const stateOf = async (message_id: string) =>
-  (await api.database.query('SELECT state FROM messages WHERE message_id = $1', [message_id]))[0]?.state;
+const stateOf = (message_id: string) =>
+  api.database.value('SELECT state FROM messages WHERE message_id = $1', [message_id]);
 
 test('each request is decided by itself, and one that is refused stops no other', async () => {
   const [first, decided, last] = [await held(), await held(), await held()];
