@@ -17,7 +17,9 @@ const secrets = createSecrets(randomBytes(32).toString('base64'));
 test('a channel that cannot be decrypted gets nothing, and all others go on', async () => {
   const [damaged, whole] = [await insertTenant(database), await insertTenant(database)];
   const rules = createAlertRules({ db, secrets, outbound: { checkUrl: () => undefined }, slackApiUrl: '' });
-  const notifications = ['first', 'second'].map((name) => webhook(`https://${name}.example.com/`, { secret: 'sesame' }));
+  const notifications = ['first', 'second'].map((name) =>
+    webhook(`https://${name}.example.com/`, { secret: 'sesame' }),
+  );
   const request = { name: 'done', condition: { event: 'message.completed' }, notifications };
   for (const tenant of [damaged, whole]) await rules.create(testAuthor(tenant), NewAlertRequest.parse(request));
   await database.query("UPDATE alert_channels SET secrets = '\\x00' WHERE tenant_id = $1 AND place = 0", [damaged]);

@@ -33,9 +33,7 @@ test('a token answers its own message alone, while its tenant is there, and of 5
   await mark('now()');
   expect(failureOf(await answer(from, id, token))).toBe('401 unauthorized');
   await mark('NULL');
-  const statuses = await Promise.all(
-    Array.from({ length: 50 }, async () => (await answer(from, id, token)).status),
-  );
+  const statuses = await Promise.all(Array.from({ length: 50 }, async () => (await answer(from, id, token)).status));
   expect(statuses.sort()).toEqual([200, ...Array(49).fill(409)]);
 });
 

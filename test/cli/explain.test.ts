@@ -27,7 +27,8 @@ const asked = (more: object = {}) => {
   } as unknown as MessageRecord['input_request'];
   return said({ state: 'input-required', input_request });
 };
-const failed = (code: string, message: string, more: object) => said({ state: 'failed', error: { code, message }, ...more });
+const failed = (code: string, message: string, more: object) =>
+  said({ state: 'failed', error: { code, message }, ...more });
 const completed = (completed_at: string) => said({ state: 'completed', completed_at });
 const AGENTS = { agents: [agent] };
 
@@ -74,7 +75,11 @@ test.each<[string, string, string[]]>([
   ],
   ['it failed with one', failed('HANDLER_ERROR', 'Oops.', { started_at: AT }), ['The agent w-1 had got it.']],
   ['it was canceled', said({ state: 'canceled', completed_at: AT }, { cancelReason: 'enough' }), [`at ${AT}: enough`]],
-  ['it is over', completed('2026-03-01T11:56:30.000Z'), ['completed by the agent w-1 (worker)', '1m after it was sent']],
+  [
+    'it is over',
+    completed('2026-03-01T11:56:30.000Z'),
+    ['completed by the agent w-1 (worker)', '1m after it was sent'],
+  ],
 ])('%s', (_what, text, parts) => {
   for (const part of parts) expect(text).toContain(part);
 });

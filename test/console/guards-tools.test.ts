@@ -46,7 +46,10 @@ test.each([
 ])('whether a policy that matches %j may decide about pay.send: %s', (match, may) => {
   const policy = { policy_id: 'p', scope: 'tool', decision: 'deny', enabled: true, priority: 1, match } as Policy;
   expect(policiesOf([policy], 'pay.send', NOW).length > 0).toBe(may);
-  const others: Policy[] = [{ ...policy, enabled: false }, { ...policy, scope: 'plan' }];
+  const others: Policy[] = [
+    { ...policy, enabled: false },
+    { ...policy, scope: 'plan' },
+  ];
   expect(policiesOf(others, 'pay.send', NOW)).toEqual([]);
 });
 

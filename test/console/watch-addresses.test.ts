@@ -52,7 +52,13 @@ test.each([
 const OF_CRED = { credential: 'cred_1' };
 test.each<[string, string[], string, string, object]>([
   ['policy.update', ['policy', 'pol_1', 'payments'], 'Changed the policy payments', '/policies', { policy: 'pol_1' }],
-  ['agent.drain', ['agent', 'w-1', 'worker'], 'Drained the agent worker', '/fleet', { instance: 'w-1', type: 'worker' }],
+  [
+    'agent.drain',
+    ['agent', 'w-1', 'worker'],
+    'Drained the agent worker',
+    '/fleet',
+    { instance: 'w-1', type: 'worker' },
+  ],
   ['credential.rotate', ['credential', 'cred_1', 'ci'], 'Gave a new secret to the credential ci', '/access', OF_CRED],
   ['limits.set', ['tenant', 'ten_1'], 'Set the limits of the tenant', '/access', { tab: 'limits' }],
 ])('%s reads as a sentence and leads to its page', (action, [type = '', id = '', name], text, to, search) => {

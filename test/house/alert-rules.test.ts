@@ -120,7 +120,9 @@ test.each(Object.entries(CASES))('%s fires in its case', (alert, [loud, quiet]) 
 });
 
 test('a platform that does nothing fires no alert: no division of nothing by nothing', () => {
-  const moving = Object.entries(HEALTHY).filter(([name, value]) => typeof value !== 'number' && !name.includes('slots'));
+  const moving = Object.entries(HEALTHY).filter(
+    ([name, value]) => typeof value !== 'number' && !name.includes('slots'),
+  );
   const still = Object.fromEntries(moving.map(([name]) => [name, 0]));
   expect(firing(inCase(still))).toEqual([]);
 });

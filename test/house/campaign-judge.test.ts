@@ -51,7 +51,11 @@ test.each<[string, (seen: Observed) => unknown, string | null]>([
   ['a message is there twice', ({ rows: [row], rows }) => rows.push({ ...(row as Row) }), 'accepted more than once'],
   ['nobody was told of a message', ({ tenant }) => tenant.accepted.clear(), 'no caller was told of it'],
   ['it ends twice', ({ rows: [row] }) => Object.assign(row as Row, { ends: 2 }), 'has 2 events of its end'],
-  ['its caller was told otherwise', ({ answers }) => answers.push({ state: 'failed', answer: '' }), 'was told as failed'],
+  [
+    'its caller was told otherwise',
+    ({ answers }) => answers.push({ state: 'failed', answer: '' }),
+    'was told as failed',
+  ],
   ['its answer is cut', ({ rows: [row] }) => Object.assign(row as Row, { answer: 'hel' }), 'has the answer "hel"'],
   ['an agent does it twice', ({ journal }) => journal.started.set('msg_1', new Map([['dsp_1', 2]])), 'started 2 times'],
   ['an agent does too much', ({ journal }) => journal.started.get('msg_1')?.set('dsp_2', 1), 'did dsp_2, which is'],

@@ -34,7 +34,9 @@ const RETIRED =
   isNobodyThere nobodyFor fastPathDoor patientSandbox patienceMs`.split(/\s+/);
 /** Plain words that say nothing in a name of the platform or its tests. */
 const NOT_IN_NAMES =
-  'abandon around bell conclusion door easy foundation heard hop its landed news patient rung surroundings told'.split(' ');
+  'abandon around bell conclusion door easy foundation heard hop its landed news patient rung surroundings told'.split(
+    ' ',
+  );
 /** The SDK, the examples and the tools beside the platform have names of their own. */
 const NAMED_FREELY = /^(sdk|examples|bench|scripts|embedded)\b/;
 const NOT_NAMES = {

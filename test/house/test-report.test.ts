@@ -46,7 +46,9 @@ test('each failed test is named in a line of its own, and so is what nobody has 
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
   const path = join(folder, 'report.jsonl');
   const args = ['run', '--globals', '--no-isolate', '--maxWorkers=1', '--root', folder, `--reporter=${REPORTER}`];
-  const { status } = spawnSync(process.execPath, [VITEST, ...args], { env: { ...process.env, TEST_REPORT_FILE: path } });
+  const { status } = spawnSync(process.execPath, [VITEST, ...args], {
+    env: { ...process.env, TEST_REPORT_FILE: path },
+  });
   const { passed, failures } = readReport(path, status ?? 1, folder);
   const failed = failures.map(({ text }) => text);
   expect(failures.every(({ once }) => once)).toBe(true); // none of these started a platform

@@ -74,7 +74,7 @@ test('a policy that denies a tool keeps agents from it, and from no other', asyn
   expect(await base.texts('sorrel')).toEqual(['Sorrel of the caller.']); // callers are no agents
 });
 
-test.each<[string, () => object, 'rejected' | 'approved', string[]]>([
+test.each<[string, () => Record<string, unknown>, 'rejected' | 'approved', string[]]>([
   ['knowledge_base.ingest', () => ingest('Sorrel.'), 'approved', ['by-agent']],
   ['knowledge_base.query', () => query(), 'rejected', []],
 ])('a policy that wants approval for %s has a human decide first', async (tool, given, resolution, taken) => {

@@ -132,7 +132,9 @@ test('whatever fails, every plan comes to its end, no step runs before what it d
           const isEnd = outcome === 'completed' || outcome === 'canceled';
           const message = isEnd ? { state: outcome, error: null } : failure(outcome);
           const begun = { state: 'running' as const, retry_at: null, message };
-          steps = steps.map((each) => (each.place === place ? { ...each, ...begun, attempts: each.attempts + 1 } : each));
+          steps = steps.map((each) =>
+            each.place === place ? { ...each, ...begun, attempts: each.attempts + 1 } : each,
+          );
         }
         expect(steps.filter(({ state }) => state === 'running').length).toBeLessThanOrEqual(maxParallel);
         now = found.next_at ?? new Date(now.getTime() + 1);

@@ -14,7 +14,7 @@ const steps = (given: Given[]) =>
       ...(id !== undefined && { step_id: id }),
     })),
   }).steps;
-const after = (id: string, ...others: string[]): Given => ({ id, after: others });
+const waiting = (id: string, ...others: string[]): Given => ({ id, after: others });
 const text = (value: string) => ({ kind: 'text' as const, text: value });
 
 describe('the graph of a plan', () => {
@@ -41,10 +41,10 @@ describe('the graph of a plan', () => {
     ['what is no output', [{ id: 'a' }, { message: '{{steps.a.result}}' }], /steps\.1\.message/],
     ['a step that depends on itself', [{ id: 'a', after: ['a'] }], /waits for itself/],
     ['a step that uses its own output', [{ id: 'a', message: '{{ steps.a.output }}' }], /waits for itself/],
-    ['a cycle of two', [after('a', 'b'), after('b', 'a')], /waits for itself/],
+    ['a cycle of two', [waiting('a', 'b'), waiting('b', 'a')], /waits for itself/],
     [
       'a cycle behind a valid step',
-      [after('a'), after('b', 'a', 'd'), after('c', 'b'), { id: 'd', message: '{{steps.c.output}}' }],
+      [waiting('a'), waiting('b', 'a', 'd'), waiting('c', 'b'), { id: 'd', message: '{{steps.c.output}}' }],
       /waits for itself/,
     ],
   ])('%s is refused', (_what, given, problem) => {

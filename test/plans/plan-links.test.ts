@@ -31,7 +31,10 @@ test('a plan is announced as an approval, and starts by the token of the webhook
     ...{ event_type: 'plan.approval_required', type: 'approval_required', session_id },
     event: { plan_id, session_id, description: 'a plan', title: 'Start a plan: a plan', policy_id: null, guard: null },
     ...{ request_id, digest, expires_at, input_request, prompt: 'The plan starts when it is approved.' },
-    ...{ callback_token: expect.stringMatching(/^[\w-]{43}$/), page_url: `${api.baseUrl}/approve/${body.callback_token}` },
+    ...{
+      callback_token: expect.stringMatching(/^[\w-]{43}$/),
+      page_url: `${api.baseUrl}/approve/${body.callback_token}`,
+    },
     resolve_url: `${api.baseUrl}/messages/${plan_id}/resolve`,
   });
   const { callback_token } = body;

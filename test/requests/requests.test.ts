@@ -132,7 +132,9 @@ test('earlier decisions about the same tool call are found by its arguments', as
 });
 
 test('a proposed plan is among them', async () => {
-  const { plan_id, session_id } = await createPlan(api.client, [step('look', 'worker', 'look')], { auto_approve: false });
+  const { plan_id, session_id } = await createPlan(api.client, [step('look', 'worker', 'look')], {
+    auto_approve: false,
+  });
   const { requests } = await list({ session_id });
   expect(requests).toMatchObject([{ plan_id, input_request: { source: 'plan' }, about: 'a plan', may_answer: true }]);
 });

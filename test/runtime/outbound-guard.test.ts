@@ -13,7 +13,8 @@ const greet = () => httpServer((_request, response) => response.setHeader('conne
 const v4 = (...addresses: string[]): LookupAddress[] => addresses.map((address) => ({ address, family: 4 }));
 const refused = { code: 'FORBIDDEN_ADDRESS', requestSent: false };
 const LIMIT = { timeoutMs: 5_000 };
-const expectRefused = (client: Outbound, url: string) => expect(client.request(url, LIMIT)).rejects.toMatchObject(refused);
+const expectRefused = (client: Outbound, url: string) =>
+  expect(client.request(url, LIMIT)).rejects.toMatchObject(refused);
 
 const PRIVATE_HOSTS = [
   '127.0.0.1',

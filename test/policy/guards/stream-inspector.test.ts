@@ -20,7 +20,10 @@ function inspectorOf(settings: GuardSettings): StreamInspector<string> {
 function inspected(settings: GuardSettings, pieces: string[]): { released: string; findings: GuardFinding[] } {
   const inspector = inspectorOf(settings);
   const steps = [...pieces.map((piece) => inspector.push(piece, piece)), inspector.end()];
-  return { released: steps.flatMap(({ released }) => released).join(''), findings: steps.flatMap((one) => one.findings) };
+  return {
+    released: steps.flatMap(({ released }) => released).join(''),
+    findings: steps.flatMap((one) => one.findings),
+  };
 }
 
 function cut(text: string, places: number[]): string[] {
