@@ -25,7 +25,7 @@ import { every, SteadyRate } from './harness/cluster/pace.mjs';
 import { readRecord } from './harness/cluster/record.mjs';
 import { withDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
-import { countBy, machineLine, markdownTable, printByKind } from './harness/report.mjs';
+import { countBy, machineLine, print, printVerdict } from './harness/report.mjs';
 import { createTenant } from './harness/tenants.mjs';
 
 const NODES = 3;
@@ -44,7 +44,6 @@ const rate = Number(given.rate ?? 5);
 /** A short run kills twice at least. */
 const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 4);
 const seconds = () => Math.round(performance.now() / 1_000);
-const print = (line) => process.stdout.write(`${line}\n`);
 
 async function startTenants(harness, cluster, receiver) {
   const platform = cluster.nodes[0].platform;
@@ -120,7 +119,7 @@ async function run(harness) {
   await Promise.all(tenants.map((tenant) => tenant.warmUp()));
   const running = new AbortController();
   const load = new SteadyRate();
-  const samples = sample({ cluster, fleet, load, runMs, signal: running.signal, print });
+  const samples = sample({ cluster, fleet, load, runMs, signal: running.signal });
   const faults = injectFaults(cluster, fleet, running.signal);
   const kept = upkeep.run(runMs, running.signal);
   const endsAtMs = performance.now() + runMs;
@@ -178,12 +177,9 @@ async function report(observed) {
     ['messages erased; rotations of the secret key', `${upkeep.erased.messages.size}; ${upkeep.rotations}`],
     ['events delivered; messages with push notifications', `${receiver.alerts.size}; ${receiver.pushes.size}`],
     ...rows,
-    ['violations', violations.length],
   ];
-  print(`\n${markdownTable(['', ''], table)}\n`);
-  for (const command of observed.upkeep.repeated) print(`repeated: ${command}`);
-  printByKind(violations, print);
-  return violations.length === 0 ? 0 : 1;
+  for (const command of upkeep.repeated) print(`repeated: ${command}`);
+  return printVerdict(table, violations);
 }
 
 process.exitCode = await Harness.run(run);

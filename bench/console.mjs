@@ -8,7 +8,7 @@ import { openBrowser } from './console/browser.mjs';
 import { addMessages, addWaiting } from './console/rows.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
-import { machineLine, markdownTable } from './harness/report.mjs';
+import { machineLine, markdownTable, print, progress } from './harness/report.mjs';
 
 const [WAITING, MESSAGES] = [10_000, 100_000];
 /** What stands for a small computer. */
@@ -21,8 +21,6 @@ const FILTERS = [
 ];
 
 const { values: given } = parseArgs({ options: { rounds: { type: 'string', default: '20' } } });
-const print = (text) => process.stdout.write(`${text}\n`);
-const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 const whole = (value) => Math.round(value).toLocaleString('en');
 
 /** From an empty cache to the first request that can be decided. */

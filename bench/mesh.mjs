@@ -8,7 +8,7 @@ import { Caller } from './harness/caller.mjs';
 import { Cluster } from './harness/cluster/cluster.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
-import { machineLine, markdownTable } from './harness/report.mjs';
+import { machineLine, markdownTable, print, progress } from './harness/report.mjs';
 import { Streams } from './mesh/streams.mjs';
 
 /** Code that has not been compiled yet would be measured as slow. */
@@ -20,8 +20,6 @@ const ROUNDS = 3;
 const RECONNECTING = 1_000;
 const PROBE_MS = 10;
 
-const print = (text) => process.stdout.write(`${text}\n`);
-const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 const median = (values) => quantile(values, 0.5);
 
 /** Connects agents `type-0`, … of a type to a node. @returns their process */

@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { CpuMeter } from './harness/cpu.mjs';
 import { Harness } from './harness/harness.mjs';
-import { machineLine } from './harness/report.mjs';
+import { machineLine, print, progress } from './harness/report.mjs';
 import { rowTable } from './send/report.mjs';
 import { setUp } from './send/rows.mjs';
 
@@ -15,8 +15,6 @@ const IDLE_MS = 2_000;
 const WARM_UP = { width: 16, rampMs: 0 };
 
 const { values: given } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } });
-const print = (text) => process.stdout.write(`${text}\n`);
-const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
 /** CPU milliseconds per message, of the caller and of the processes that serve the row. */
 function cpuPerMessage(row, before, after, total) {

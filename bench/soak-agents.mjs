@@ -21,7 +21,7 @@ import { between, every, randomOf, SteadyRate } from './harness/cluster/pace.mjs
 import { readRecord } from './harness/cluster/record.mjs';
 import { Harness } from './harness/harness.mjs';
 import { findPython, installPackage } from './harness/python.mjs';
-import { countBy, machineLine, markdownTable, printByKind } from './harness/report.mjs';
+import { countBy, machineLine, print, printVerdict } from './harness/report.mjs';
 
 const NODES = 3;
 const RATE = 8;
@@ -41,7 +41,6 @@ const { values: given } = parseArgs({
 });
 const minutes = Number(given.minutes);
 const runMs = minutes * 60_000;
-const print = (line) => process.stdout.write(`${line}\n`);
 
 function instancesOf({ id: tenant, access }, python) {
   return Array.from({ length: Number(given.agents) }, (_, index) => {
@@ -75,7 +74,7 @@ async function run(harness) {
   if (!program) print('no Python 3.11 or newer on the PATH: all agents are on the TypeScript SDK');
   const [cluster, python] = await Promise.all([
     Cluster.start(harness, NODES),
-    program && installPackage(program, join(harness.folder, 'python'), print),
+    program && installPackage(program, join(harness.folder, 'python')),
   ]);
   const access = cluster.accessOptions;
   const tenant = new CampaignTenant({ tenant_id: cluster.dev.tenant_id, access, kinds: SOAK_KINDS });
@@ -84,7 +83,7 @@ async function run(harness) {
   print(`${given.agents} agents are connected, ${python ? 'half' : 'none'} of them on the Python SDK`);
   const running = new AbortController();
   const load = new SteadyRate();
-  const samples = sample({ cluster, fleet, load, runMs, signal: running.signal, print });
+  const samples = sample({ cluster, fleet, load, runMs, signal: running.signal });
   const faults = injectFaults(cluster, fleet, running.signal);
   const messages = load.run(RATE, performance.now() + runMs, (index) => tenant.sendOne(`n${index}`));
   await Promise.race([Promise.all([samples, faults, messages]), delay(runMs)]); // what fails ends the run at once
@@ -117,11 +116,8 @@ async function report({ cluster, tenant, fleet, ended, samples }) {
     ['agents that left and came back', fleet.leaves.length],
     ['connections resumed, not resumed', `${resumed}, ${journal.connections.length - resumed}`],
     ...flat.rows,
-    ['violations', violations.length],
   ];
-  print(`\n${markdownTable(['', ''], table)}\n`);
-  printByKind(violations, print);
-  return violations.length === 0 ? 0 : 1;
+  return printVerdict(table, violations);
 }
 
 process.exitCode = await Harness.run(run);

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { judgeFlatness } from '../harness/cluster/flatness.mjs';
 import { every } from '../harness/cluster/pace.mjs';
 import { hasProc, residentMiB } from '../harness/cpu.mjs';
+import { print } from '../harness/report.mjs';
 
 const SAMPLES = 60;
 /** A line for each of so many samples. */
@@ -14,7 +15,7 @@ const CONNECTIONS_SLACK = 15;
 const openFiles = (pid) => readdirSync(`/proc/${pid}/fd`).length;
 
 /** Samples until the signal aborts. @returns `{ memory, connections }`, one for each sample since the process of the first node began */
-export async function sample({ cluster, fleet, load, runMs, signal, print }) {
+export async function sample({ cluster, fleet, load, runMs, signal }) {
   const [first] = cluster.nodes;
   const database = new pg.Client({ connectionString: cluster.dev.database_url });
   await database.connect();

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from '../../scripts/run.mjs';
+import { print } from './report.mjs';
 
 const PACKAGE = fileURLToPath(new URL('../../python', import.meta.url));
 const PROGRAMS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];
@@ -27,7 +28,7 @@ export function findPython() {
  * @param {string} folder is created
  * @returns {Promise<string>} the Python of the environment
  */
-export async function installPackage(program, folder, print) {
+export async function installPackage(program, folder) {
   print(`installing python/ with ${program} …`);
   const startedMs = performance.now();
   await run(program, ['-m', 'venv', folder]);

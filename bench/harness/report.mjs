@@ -1,9 +1,13 @@
-/** What benchmarks print: the machine, tables, violations. */
+/** What benchmarks print: the machine, tables, violations, and how far they are. */
 import { cpus, loadavg, release, totalmem } from 'node:os';
 
 const GIB = 1024 ** 3;
 /** Violations that are shown of each kind. */
 const SHOWN_MAX = 10;
+
+export const print = (text) => process.stdout.write(`${text}\n`);
+/** Tells how far a benchmark is, beside what it prints. */
+export const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
 /** The machine, its load and the date, in one line. */
 export function machineLine() {
@@ -30,8 +34,15 @@ export function countBy(values) {
   return [...counts].sort(([, a], [, b]) => b - a);
 }
 
-/** Prints violations. Those that differ in nothing but ids and numbers are of one kind, of which a few are shown. */
-export function printByKind(violations, print) {
+/** Prints what a long run found, and its violations. @returns the exit code */
+export function printVerdict(table, violations) {
+  print(`\n${markdownTable(['', ''], [...table, ['violations', violations.length]])}\n`);
+  printByKind(violations);
+  return violations.length === 0 ? 0 : 1;
+}
+
+/** Those that differ in nothing but ids and numbers are of one kind, of which a few are shown. */
+function printByKind(violations) {
   const kinds = new Map();
   for (const violation of violations) {
     const kind = violation.replaceAll(/[a-z]+_[0-9a-f-]{36}|"[^"]*"|\{.*|\d+/g, '…');

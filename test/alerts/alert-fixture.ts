@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { AlertRule, type NewAlertRequest } from '../../contracts/api/alerts.js';
 import { type Delivery, GetDeliveriesResponse } from '../../contracts/api/deliveries.js';
-import type { ApiClient } from '../setup/platform/api-client.js';
+import { ErrorBody } from '../../contracts/primitives.js';
+import type { Answer, ApiClient } from '../setup/platform/api-client.js';
 import { until } from '../setup/until.js';
 
-type Input = Partial<z.input<typeof import('../../contracts/api/alerts.js').NewAlertRequest>>;
+type Input = Partial<z.input<typeof NewAlertRequest>>;
+
+/** `409 CONFLICT`, of an answer that refuses. */
+export const failureOf = ({ status, body }: Answer) => `${status} ${ErrorBody.parse(body).code}`;
 
 /** A webhook channel. */
 export const webhook = (url: string, config: object = {}) =>
@@ -26,15 +30,12 @@ export async function ruleFor(
 ): Promise<TestRule> {
   const agentType = `type-${randomUUID().slice(0, 8)}`;
   const condition = { event, filters: { agent_type: agentType } };
-  const rule = await client.ok(
-    '/policies/new_alert',
-    { name: agentType, condition, notifications, ...rest },
-    AlertRule,
-  );
+  const body = { name: agentType, condition, notifications, ...rest };
+  const rule = await client.ok('/policies/new_alert', body, AlertRule);
   const happen = async () => {
     const instance_id = `${agentType}-${randomUUID().slice(0, 8)}`;
-    const body = { instance_id, agent_type: agentType, deployment_mode: 'connected' };
-    const answer = await client.post('/agents/register', body);
+    const agent = { instance_id, agent_type: agentType, deployment_mode: 'connected' };
+    const answer = await client.post('/agents/register', agent);
     if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
     return instance_id;
   };

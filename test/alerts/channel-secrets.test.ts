@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 import { AlertRule, GetAlertsResponse, TestAlertResponse } from '../../contracts/api/alerts.js';
-import { ErrorBody } from '../../contracts/primitives.js';
 import { receiverOf } from '../../deliveries/attempts.js';
 import { serveApi } from '../api/served-api.js';
 import { tcpServer } from '../runtime/loopback-server.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { receiver, status } from '../setup/receiver.js';
 import { gate, until } from '../setup/until.js';
-import { deliveriesOf, webhook } from './alert-fixture.js';
+import { deliveriesOf, failureOf, webhook } from './alert-fixture.js';
 
 const api = await serveApi();
 const { client } = api;
@@ -15,7 +14,6 @@ const { client } = api;
 const condition = { event: 'agent.registered' };
 const newRule = (notifications: object[], name = 'rule') =>
   client.ok('/policies/new_alert', { name, condition, notifications }, AlertRule);
-const failureOf = ({ status: code, body }: Answer) => `${code} ${ErrorBody.parse(body).code}`;
 
 test('a channel whose secrets cannot be read is shown as such, fails its test, and takes new ones', async () => {
   const to = await receiver();

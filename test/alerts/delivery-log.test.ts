@@ -9,19 +9,16 @@ import { deliveriesOf, ruleFor, untilDelivered, webhook } from './alert-fixture.
 const shared = await sharedPlatform();
 const { client } = shared.platform;
 
-test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule) => object]>([
-  ['rule', () => ({ enabled: false }), () => ({ enabled: true })],
-  [
-    'channel',
-    ({ notifications }) => ({ notifications: notifications.map((one) => ({ ...one, enabled: false })) }),
-    ({ notifications }) => ({ notifications: notifications.map((one) => ({ ...one, enabled: true })) }),
-  ],
+test.each<[what: string, change: (rule: AlertRule, enabled: boolean) => object]>([
+  ['rule', (_rule, enabled) => ({ enabled })],
+  ['channel', ({ notifications: [one] }, enabled) => ({ notifications: [{ ...one, enabled }] })],
 ])('a %s that is switched off drops what was to be tried again, and sends nothing until it is on', async (...given) => {
-  const [, off, on] = given;
+  const [, change] = given;
   const to = await receiver((response, attempt) => status(attempt === 1 ? 500 : 200)(response));
   const { rule, happen } = await ruleFor(client, [webhook(to.url)]);
-  const update = (change: object) =>
-    client.ok('/policies/update_alert', { rule_id: rule.rule_id, ...change }, AlertRule);
+  const { rule_id } = rule;
+  const turn = (enabled: boolean) =>
+    client.ok('/policies/update_alert', { rule_id, ...change(rule, enabled) }, AlertRule);
   await happen();
   await to.untilArrived(1);
   const waiting = await until(async () =>
@@ -29,7 +26,7 @@ test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule)
   );
   const pauseMs = Date.parse(waiting.next_attempt_at ?? '') - Date.parse(waiting.attempts[0]?.at ?? '');
   expect(pauseMs).toBe(1_000);
-  await update(off(rule));
+  await turn(false);
   const [dropped] = await untilDelivered(client, rule.rule_id);
   expect(dropped).toMatchObject({ status: 'dropped', attempts: [{ status_code: 500 }] });
   // Another rule on the same events shows that the relay has passed those of the silent time.
@@ -38,7 +35,7 @@ test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule)
   await client.ok('/policies/new_alert', watching, AlertRule);
   await happen();
   await witness.untilArrived(1);
-  await update(on(rule));
+  await turn(true);
   const last = await happen();
   const deliveries = await untilDelivered(client, rule.rule_id, 2);
   expect(deliveries.map((delivery) => delivery.status)).toEqual(['delivered', 'dropped']);

@@ -9,8 +9,9 @@ import { claimQueued } from '../../deliveries/queue.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createLogger } from '../../runtime/logger.js';
 import type { ServedApi } from '../api/served-api.js';
+import { decisions } from '../messages/approvals/approvals-fixture.js';
 import { cleanUp } from '../setup/clean-up.js';
-import { ApiClient } from '../setup/platform/api-client.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
 import { until } from '../setup/until.js';
 import { deliveriesOf, webhook } from './alert-fixture.js';
 
@@ -36,19 +37,14 @@ export function recordDeliveries(api: ServedApi, { smtpUrl }: { smtpUrl?: string
   relay.start();
   cleanUp(() => relay.stop());
 
-  async function person(...scopes: ('read' | 'admin' | 'full')[]): Promise<Person> {
-    const credential = await api.credentialOf(api.tenantId, scopes);
-    const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-    return { id: credential.client_id, client };
-  }
-
   /** A rule about questions, for one test. */
   async function ruleBy(
     { client }: Person,
     notifications: object[],
     event = 'message.input_required',
+    approvers: string[] = [],
   ): Promise<AlertRule> {
-    const body = { name: 'asks', condition: { event }, notifications };
+    const body = { name: 'asks', condition: { event }, notifications, approvers };
     const rule = await client.ok('/policies/new_alert', body, AlertRule);
     onTestFinished(async () => void (await api.client.post('/policies/delete_alert', { rule_id: rule.rule_id })));
     return rule;
@@ -87,7 +83,7 @@ export function recordDeliveries(api: ServedApi, { smtpUrl }: { smtpUrl?: string
   }
 
   return {
-    person,
+    person: decisions(api).person,
     ruleBy,
     point,
     attempt,

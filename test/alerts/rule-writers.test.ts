@@ -6,35 +6,22 @@ import { resolveAs } from '../../messages/input/resolve.js';
 import { answerMessage } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
-import { ApiClient } from '../setup/platform/api-client.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
 
 const api = await serveApi();
-const { held, calling, outcome, byToken, tokenFor, events, ref } = await approvalsFixture(api);
+const { held, calling, outcome, byToken, tokenFor, events, ref, person } = await approvalsFixture(api);
 const APPROVED = { resolution: 'approved' };
-
-/** A credential, and a client with it. */
-async function person(...scopes: ('read' | 'admin' | 'full')[]): Promise<{ id: string; client: ApiClient }> {
-  const credential = await api.credentialOf(api.tenantId, scopes);
-  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-  return { id: credential.client_id, client };
-}
 
 /** Presses a button of a rule of these writers, that names the user or not. */
 async function press(id: string, user: string, writers: string[], approvers = [user]): Promise<string> {
   const principal = slackPrincipal(user, { writers, approvers });
-  return resolveAs(api.core, ref(id), APPROVED, async () => ({ principal })).then(
-    ({ new_state }) => new_state,
-    ({ code }) => code,
-  );
+  const decided = resolveAs(api.core, ref(id), APPROVED, async () => ({ principal }));
+  return decided.then(({ new_state }) => new_state).catch(({ code }) => code);
 }
 
 const QUESTION: OpenQuestion = {
-  source: 'policy',
-  by_agent: false,
-  registered_with: 'cred_agent',
-  approvers: [],
-  sent_with: ['cred_sender'],
-  allow_self: true,
+  ...{ source: 'policy', by_agent: false, registered_with: 'cred_agent', approvers: [] },
+  ...{ sent_with: ['cred_sender'], allow_self: true },
 };
 const [SENDER, AGENT, FULL] = [
   { credential_id: 'cred_sender', is_full: true },
@@ -133,15 +120,10 @@ test('a token answers what its delivery announced; an edit is announced anew', a
   const edit = { ...APPROVED, arguments: { cents: 9_000 } };
   expect(await outcome((await person('admin')).client, id, edit)).toBe('200 input-required');
   expect(await asked()).toBe(2 * announced);
-  const unseen = await api.client.raw(
-    `/messages/${id}/resolve`,
-    JSON.stringify({ ...APPROVED, callback_token: before }),
-    { 'content-type': 'application/json' },
-  );
-  expect(unseen).toMatchObject({
-    status: 409,
-    body: { code: 'CONFLICT', error: expect.stringContaining('A newer delivery announces them') },
-  });
+  const given = JSON.stringify({ ...APPROVED, callback_token: before });
+  const unseen = await api.client.raw(`/messages/${id}/resolve`, given, { 'content-type': 'application/json' });
+  const body = { code: 'CONFLICT', error: expect.stringContaining('A newer delivery announces them') };
+  expect(unseen).toMatchObject({ status: 409, body });
   expect((await api.client.message(id)).input_request?.approvals).toHaveLength(1);
   const { digest } = (await api.client.message(id)).input_request ?? {};
   expect(await byToken(id, { ...APPROVED, callback_token: before, digest })).toBe('200 working');

@@ -2,7 +2,13 @@ import { createHmac } from 'node:crypto';
 import type { Answer, ApiClient } from '../setup/platform/api-client.js';
 import type { Arrived } from '../setup/receiver.js';
 
-export const SLACK_SECRET = 'slack-signing-secret';
+const SLACK_SECRET = 'slack-signing-secret';
+
+/** A channel that Slack has given a webhook, and whose buttons are verified. */
+export const slackChannel = (webhook_url: string) => ({
+  type: 'slack',
+  config: { webhook_url, signing_secret: SLACK_SECRET },
+});
 
 /** A button of a message in Slack. */
 export interface SlackButton {
@@ -17,6 +23,7 @@ export interface Press {
   user?: string;
   secret?: string;
   ageSeconds?: number;
+  headers?: Record<string, string>;
 }
 
 interface SlackBody {
@@ -44,7 +51,7 @@ export const linkButton = (arrived: Pick<Arrived, 'body'>) => buttonOf(arrived, 
 export function press(
   client: ApiClient,
   button: Pick<SlackButton, 'action_id' | 'value'>,
-  { url, user = 'U1', secret = SLACK_SECRET, ageSeconds = 0 }: Press,
+  { url, user = 'U1', secret = SLACK_SECRET, ageSeconds = 0, headers = {} }: Press,
 ): () => Promise<Answer> {
   const payload = { type: 'block_actions', user: { id: user }, actions: [button], response_url: url };
   const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
@@ -55,5 +62,6 @@ export function press(
       'content-type': 'application/x-www-form-urlencoded',
       'x-slack-signature': signature,
       'x-slack-request-timestamp': timestamp,
+      ...headers,
     });
 }

@@ -1,13 +1,12 @@
-import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { ErrorBody } from '../../contracts/primitives.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
 import type { Answer } from '../setup/platform/api-client.js';
+import { failureOf } from './alert-fixture.js';
+import { press as pressButton } from './slack-button.js';
 
 const api = await serveApi({ trustProxyCidrs: ['127.0.0.0/8'] });
 const { held, tokenFor } = await approvalsFixture(api);
-const failureOf = ({ status, body }: Answer) => `${status} ${ErrorBody.parse(body).code}`;
 
 /** Answers a message from an address. */
 const answer = (from: string, id: string, callback_token: string) =>
@@ -19,17 +18,24 @@ const answer = (from: string, id: string, callback_token: string) =>
 /** Presses a button of a delivery that there is not, at a time. */
 function press(from: string, tenant_id: string, ageSeconds = 0): Promise<Answer> {
   const value = JSON.stringify({ tenant_id, delivery_id: 'dlv_none', request_id: 'req_none' });
-  const payload = { type: 'block_actions', user: { id: 'U1' }, actions: [{ action_id: 'resolve:approved', value }] };
-  const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
-  const timestamp = String(Math.floor(Date.now() / 1_000) - ageSeconds);
-  const signature = `v0=${createHmac('sha256', 'guess').update(`v0:${timestamp}:${body}`).digest('hex')}`;
-  return api.client.raw('/slack/interactions', body, {
-    'content-type': 'application/x-www-form-urlencoded',
-    'x-slack-signature': signature,
-    'x-slack-request-timestamp': timestamp,
-    'x-forwarded-for': from,
-  });
+  const button = { action_id: 'resolve:approved', value };
+  const headers = { 'x-forwarded-for': from };
+  return pressButton(api.client, button, { url: 'http://127.0.0.1:9/', secret: 'guess', ageSeconds, headers })();
 }
+
+test('a token answers its own message alone, while its tenant is there, and of 50 uses at once one succeeds', async () => {
+  const from = '198.51.100.30';
+  const [id, other] = [await held(), await held()];
+  const token = await tokenFor(id);
+  expect(failureOf(await answer(from, id, await tokenFor(other)))).toBe('401 unauthorized');
+  const mark = (at: string) =>
+    api.database.query(`UPDATE tenants SET deleted_at = ${at} WHERE tenant_id = $1`, [api.tenantId]);
+  await mark('now()');
+  expect(failureOf(await answer(from, id, token))).toBe('401 unauthorized');
+  await mark('NULL');
+  const statuses = await Promise.all(Array.from({ length: 50 }, async () => (await answer(from, id, token)).status));
+  expect(statuses.sort()).toEqual([200, ...Array(49).fill(409)]);
+});
 
 test('ten wrong tokens of an address, over the API and by links, and the next is 429 for a minute', async () => {
   const id = await held();

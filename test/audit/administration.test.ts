@@ -11,8 +11,6 @@ interface Case {
   operation: Name;
   action: AuditAction;
   body: () => Body | Promise<Body>;
-  /** What nobody may read in an entry. */
-  secret?: string;
 }
 
 const api = await serveApi();
@@ -28,13 +26,9 @@ const webhook = (url: string) => ({ type: 'webhook', url, secret: SECRET });
 const newPolicy = { scope: 'plan', name: 'p', decision: 'deny', evaluator: webhook('https://example.com/a') };
 const config = { url: 'https://example.com/hook', secret: SECRET, headers: { authorization: SECRET } };
 const newRule = { name: 'r', condition: { event: 'agent.*' }, notifications: [{ type: 'webhook', config }] };
-const newAgent = {
-  agent_type: 'worker',
-  instance_id: 'worker-1',
-  deployment_mode: 'hosted',
-  public_url: 'http://127.0.0.1:9',
-  agent_card: {},
-};
+const instance = { instance_id: 'worker-1' };
+const hosting = { deployment_mode: 'hosted', public_url: 'http://127.0.0.1:9', agent_card: {} };
+const newAgent = { agent_type: 'worker', ...instance, ...hosting };
 const dispatch_auth = { type: 'api_key', name: 'x-api-key', value: SECRET };
 const policy = async () => ({ policy_id: (await made('createPolicy', newPolicy)).policy?.policy_id });
 const rule = async () => ({ rule_id: (await made('newAlert', newRule)).rule_id });
@@ -42,38 +36,30 @@ const credential = async () => {
   const { credential: one } = await made('createCredential', { name: 'c', scopes: ['read'] });
   return { credential_id: one?.credential_id };
 };
-const instance = { instance_id: 'worker-1' };
+const price = { model: 'm', input_per_million: 1, output_per_million: 2 };
 
 /** Every operation that administers, and what it is in the audit. */
 const CASES: Case[] = [
-  { operation: 'createPolicy', action: 'policy.create', body: () => newPolicy, secret: SECRET },
+  { operation: 'createPolicy', action: 'policy.create', body: () => newPolicy },
   {
-    ...{ operation: 'updatePolicy', action: 'policy.update', secret: SECRET },
+    ...{ operation: 'updatePolicy', action: 'policy.update' },
     body: async () => ({ ...(await policy()), evaluator: webhook('https://example.com/b') }),
   },
-  { operation: 'deletePolicy', action: 'policy.delete', body: policy, secret: SECRET },
+  { operation: 'deletePolicy', action: 'policy.delete', body: policy },
   { operation: 'updateGuard', action: 'guard.update', body: () => ({ guard: 'path', enabled: false }) },
-  { operation: 'newAlert', action: 'alert_rule.create', body: () => newRule, secret: SECRET },
+  { operation: 'newAlert', action: 'alert_rule.create', body: () => newRule },
   { operation: 'updateAlert', action: 'alert_rule.update', body: async () => ({ ...(await rule()), enabled: false }) },
-  { operation: 'deleteAlert', action: 'alert_rule.delete', body: rule, secret: SECRET },
+  { operation: 'deleteAlert', action: 'alert_rule.delete', body: rule },
   { operation: 'createCredential', action: 'credential.create', body: () => ({ name: 'c', scopes: ['read'] }) },
   { operation: 'rotateCredential', action: 'credential.rotate', body: credential },
   { operation: 'revokeCredential', action: 'credential.revoke', body: credential },
   { operation: 'revokeUser', action: 'user.revoke', body: () => ({ user_id: 'eve' }) },
   { operation: 'setLimits', action: 'limits.set', body: () => ({ messages_per_day: 7 }) },
-  {
-    ...{ operation: 'setPrices', action: 'price.set' },
-    body: () => ({ model: 'm', input_per_million: 1, output_per_million: 2 }),
-  },
+  { operation: 'setPrices', action: 'price.set', body: () => price },
   { operation: 'setDefaultType', action: 'default_type.set', body: () => ({ agent_type: 'worker' }) },
   { operation: 'setToolOwner', action: 'tool_owner.set', body: () => ({ tool: 'pay', agent_types: ['worker'] }) },
   { operation: 'allowType', action: 'agent_type.allow', body: () => ({ agent_type: 'worker' }) },
-  {
-    operation: 'registerAgent',
-    action: 'agent.register',
-    body: () => ({ ...newAgent, dispatch_auth }),
-    secret: SECRET,
-  },
+  { operation: 'registerAgent', action: 'agent.register', body: () => ({ ...newAgent, dispatch_auth }) },
   { operation: 'drainAgent', action: 'agent.drain', body: () => instance },
   { operation: 'undrainAgent', action: 'agent.undrain', body: () => instance },
   { operation: 'deregisterAgent', action: 'agent.deregister', body: () => instance },
@@ -81,36 +67,12 @@ const CASES: Case[] = [
 ];
 
 /** Operations for administrators that read, test, or do their work on content: nothing that decides in the tenant changes. */
-const CHANGE_NOTHING: Name[] = [
-  ...([
-    'getCredentials',
-    'getHeldOutput',
-    'exportApprovals',
-    'heartbeat',
-    'callTool',
-    'getPolicies',
-    'getPolicy',
-  ] as const),
-  ...([
-    'testPolicy',
-    'backtestPolicy',
-    'getGuards',
-    'getAlerts',
-    'getAlert',
-    'testAlert',
-    'getDeliveries',
-    'redeliver',
-  ] as const),
-  ...([
-    'getLimits',
-    'getPrices',
-    'getAudit',
-    'newKnowledgeBase',
-    'updateKnowledgeBase',
-    'deleteKnowledgeBase',
-  ] as const),
-  ...(['ingestDocuments', 'refreshKnowledgeBase', 'deleteKnowledgeSource'] as const),
-];
+const CHANGE_NOTHING = `
+  getCredentials getHeldOutput exportApprovals heartbeat callTool getPolicies getPolicy testPolicy backtestPolicy getGuards getAlerts
+  getAlert testAlert getDeliveries redeliver getLimits getPrices getAudit newKnowledgeBase updateKnowledgeBase deleteKnowledgeBase
+  ingestDocuments refreshKnowledgeBase deleteKnowledgeSource`
+  .trim()
+  .split(/\s+/);
 
 async function newest(): Promise<AuditEntry[]> {
   const { body } = await api.client.post('/audit/get', { page_size: 100 });
@@ -142,7 +104,7 @@ test.each(CASES)('$operation writes $action with who, where, before and after, a
   if (isNew) expect(own.before).toBeNull();
   if (isGone) expect([own.before, own.after]).toEqual([expect.any(Object), null]);
   else expect(own.after).toEqual(expect.any(Object));
-  expect(JSON.stringify(entries)).not.toContain(one.secret ?? SECRET);
+  expect(JSON.stringify(entries)).not.toContain(SECRET);
 });
 
 test('changed rows carry who changed them', async () => {
@@ -190,11 +152,8 @@ test('it is read with the scope admin, and streamed as JSON Lines that go on fro
   const reader = await api.clientOf(api.tenantId, ['read']);
   expect(await reader.failure('/audit/get', {})).toBe('403 forbidden');
   const lines = async (request: object) => {
-    const { status, headers, body } = await api.client.post('/audit/get', {
-      ...request,
-      format: 'jsonl',
-      sort: 'oldest',
-    });
+    const asked = { ...request, format: 'jsonl', sort: 'oldest' };
+    const { status, headers, body } = await api.client.post('/audit/get', asked);
     expect([status, headers.get('content-type')]).toEqual([200, 'application/jsonl']);
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     return text

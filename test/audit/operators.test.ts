@@ -33,10 +33,7 @@ test("an operator's own token reaches tenants and the platform's health, and not
     const { access, method, path } = operation;
     if (access === 'public' || method === 'GET') continue;
     const body = JSON.stringify(name === 'platformHealth' ? {} : { tenant_id: 'ten_unknown' });
-    const { status } = await own.raw(path.replace(/:\w+/, 'x'), body, {
-      'content-type': 'application/json',
-      authorization: `Bearer ${await own.token()}`,
-    });
+    const { status } = await own.raw(path.replace(/:\w+/, 'x'), body, await own.headers());
     const reached = status !== 403 && status !== 401;
     expect([name, reached]).toEqual([name, access === 'operator']);
   }
@@ -123,11 +120,7 @@ test('a credential of a tenant gets no token for another tenant, nor more scopes
 
 test('a revoked operator has no tokens any more', async () => {
   const other = await api.db.system((tx) => createOperator(tx, api.secrets, CLI, 'other'));
-  const { body } = await api.client.post('/auth/get_token', {
-    client_id: other.client_id,
-    client_secret: other.client_secret,
-  });
-  const client = api.clientWith((body as { token: string }).token);
+  const client = api.clientWith(await api.tokenAs({ client_id: other.client_id, client_secret: other.client_secret }));
   expect((await client.post('/tenants/get', {})).status).toBe(200);
   await api.db.system((tx) => revokeOperator(tx, CLI, other.operator_id));
   expect(await client.failure('/tenants/get', {})).toBe('401 unauthorized');

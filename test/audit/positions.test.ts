@@ -7,6 +7,7 @@ import { AUDIT_OPERATIONS } from '../../contracts/api/tenants/audit.js';
 import type { Tx } from '../../db/pool.js';
 import { insertTenant, TEST_SECRETS } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { gate } from '../setup/until.js';
 
 const database = await freshDatabase();
 const db = database.db();
@@ -22,23 +23,17 @@ const targets = ({ entries }: Awaited<ReturnType<typeof list>>) => entries.map((
 
 test('a cursor skips no entry that was written before it and commits after it', async () => {
   const tenant = await insertTenant(database);
-  let commitLate = (): void => undefined;
-  let written = (): void => undefined;
-  const isWritten = new Promise<void>((resolve) => {
-    written = resolve;
-  });
+  const [written, commit] = [gate(), gate()];
   const late = db.tenant(tenant, async (tx) => {
     await record(tx, tenant, 'late');
-    await new Promise<void>((resolve) => {
-      commitLate = resolve;
-      written();
-    });
+    written.open();
+    await commit.promise;
   });
-  await isWritten;
+  await written.promise;
   await db.tenant(tenant, (tx) => record(tx, tenant, 'early'));
   const first = await list(tenant, { sort: 'oldest' });
   expect(targets(first)).toEqual(['early']);
-  commitLate();
+  commit.open();
   await late;
   const second = await list(tenant, { sort: 'oldest', cursor: first.next_cursor });
   expect(targets(second)).toEqual(['late']);

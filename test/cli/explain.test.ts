@@ -19,11 +19,18 @@ function said(message: Partial<MessageRecord>, facts: Partial<Omit<Facts, 'messa
 const waits = (kind: string, more: object = {}) =>
   ({ state: 'submitted', waits_for: { kind, since: AT, ...more } }) as Partial<MessageRecord>;
 const worker = { target: { agent_type: 'worker' } };
-const asks = (more: object = {}) =>
-  ({
+/** What is said where a person is asked. */
+const asked = (more: object = {}) => {
+  const input_request = {
     ...{ request_id: 'req_1', kind: 'approval', source: 'policy', title: 'Call pay?', prompt: 'Too much.' },
     ...{ quorum: 1, approvals: [], expires_at: '2026-03-02T00:00:00.000Z', ...more },
-  }) as unknown as MessageRecord['input_request'];
+  } as unknown as MessageRecord['input_request'];
+  return said({ state: 'input-required', input_request });
+};
+const failed = (code: string, message: string, more: object) =>
+  said({ state: 'failed', error: { code, message }, ...more });
+const completed = (completed_at: string) => said({ state: 'completed', completed_at });
+const AGENTS = { agents: [agent] };
 
 test.each<[string, string, string[]]>([
   ['nobody is there', said(waits('agent', worker)), ['an agent of the type worker, and none is registered']],
@@ -34,14 +41,10 @@ test.each<[string, string, string[]]>([
   ],
   [
     'all are full',
-    said(waits('room', { ...worker, ahead: 3 }), { agents: [agent] }),
+    said(waits('room', { ...worker, ahead: 3 }), AGENTS),
     ['all that are online are full', 'w-1 is busy: it has 2 of 2 messages', '3 messages come first', 'waited for 5m'],
   ],
-  [
-    'one agent is full',
-    said(waits('room', { target: { instance_id: 'w-1' }, ahead: 0 })),
-    ['the agent w-1', 'the first'],
-  ],
+  ['one is full', said(waits('room', { target: { instance_id: 'w-1' }, ahead: 0 })), ['the agent w-1', 'the first']],
   ['a skill is wanted', said(waits('room', { target: { skill_id: 'pay' } })), ['an agent with the skill pay']],
   [
     'another message comes first',
@@ -52,47 +55,29 @@ test.each<[string, string, string[]]>([
   ['the tenant has too many', said(waits('quota')), ['as many messages of this tenant as they may']],
   [
     'a person is asked',
-    said({
-      state: 'input-required',
-      input_request: asks({ tool: 'pay', arguments: { amount: 5 }, approvers: ['ann'], quorum: 2 }),
-    }),
+    asked({ tool: 'pay', arguments: { amount: 5 }, approvers: ['ann'], quorum: 2 }),
     [
-      'A policy asks a person: Call pay? Too much.',
-      'pay with {"amount":5}',
-      '0 of 2 people',
-      'ann, or',
-      'fleet resolve msg_1',
+      ...['A policy asks a person: Call pay? Too much.', 'pay with {"amount":5}', '0 of 2 people'],
+      ...['ann, or', 'fleet resolve msg_1'],
     ],
   ],
   [
     'an agent asks the same twice',
-    said({ state: 'input-required', input_request: asks({ source: 'agent', prompt: 'Call pay?' }) }),
+    asked({ source: 'agent', prompt: 'Call pay?' }),
     ['The agent asks a person: Call pay?\n', 'Whoever may answers'],
   ],
-  [
-    'the title of a question is no sentence',
-    said({ state: 'input-required', input_request: asks({ title: 'Dates', prompt: 'When?' }) }),
-    ['A policy asks a person: Dates: When?'],
-  ],
-  [
-    'an agent has it',
-    said({ state: 'working', started_at: AT }, { agents: [agent] }),
-    ['with the agent w-1 (worker), since 5m ago'],
-  ],
+  ['a title is no sentence', asked({ title: 'Dates', prompt: 'When?' }), ['A policy asks a person: Dates: When?']],
+  ['an agent has it', said({ state: 'working', started_at: AT }, AGENTS), ['the agent w-1 (worker), since 5m ago']],
   [
     'it failed without an agent',
-    said({ state: 'failed', instance_id: null, error: { code: 'TARGET_UNAVAILABLE', message: 'Nobody.' } }),
+    failed('TARGET_UNAVAILABLE', 'Nobody.', { instance_id: null }),
     ['It failed: Nobody.', 'No agent had got it.', 'TARGET_UNAVAILABLE', '/messages/retry'],
   ],
-  [
-    'it failed with an agent',
-    said({ state: 'failed', started_at: AT, error: { code: 'HANDLER_ERROR', message: 'Oops.' } }),
-    ['The agent w-1 had got it.'],
-  ],
+  ['it failed with one', failed('HANDLER_ERROR', 'Oops.', { started_at: AT }), ['The agent w-1 had got it.']],
   ['it was canceled', said({ state: 'canceled', completed_at: AT }, { cancelReason: 'enough' }), [`at ${AT}: enough`]],
   [
-    'it is completed',
-    said({ state: 'completed', completed_at: '2026-03-01T11:56:30.000Z' }),
+    'it is over',
+    completed('2026-03-01T11:56:30.000Z'),
     ['completed by the agent w-1 (worker)', '1m after it was sent'],
   ],
 ])('%s', (_what, text, parts) => {

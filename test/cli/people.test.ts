@@ -82,15 +82,11 @@ test('without anybody to ask, a question ends the command with its own code, and
   const [id = ''] = /msg_[0-9a-f-]+/.exec(asked.stderr) ?? [];
   expect((await fleet(['pending', '--type', 'asker'])).stdout).toContain(id);
   expect((await fleet(['why', id])).stdout).toContain('The agent asks a person: Where to?');
-  expect(await fleet(['resolve', id])).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('An answer is required'),
-  });
+  const required = expect.stringContaining('An answer is required');
+  expect(await fleet(['resolve', id])).toMatchObject({ code: 1, stderr: required });
   expect((await fleet(['resolve', id, '--data', '[1]'])).stderr).toContain('must be a JSON object');
-  expect(await fleet(['resolve', id, '--data', '{"city":"Berlin"}'])).toMatchObject({
-    code: 0,
-    stdout: `${id} is working.\n`,
-  });
+  const resolved = await fleet(['resolve', id, '--data', '{"city":"Berlin"}']);
+  expect(resolved).toMatchObject({ code: 0, stdout: `${id} is working.\n` });
   const client = caller();
   expect((await client.messages.waitFor(id, { until: 'terminal' })).assistantOutput).toBe('to Berlin');
 });

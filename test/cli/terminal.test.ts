@@ -69,6 +69,9 @@ function answer(request: Partial<InputRequest>, ...typed: string[]) {
   return askPerson({ write: () => undefined, note: () => undefined, paint: plain, ask }, asked);
 }
 
+const NUMBER = { id: 'n', type: 'number' };
+const TYPED = { n: { type: 'integer' }, ok: { type: 'boolean' }, tags: { type: 'array' }, more: { type: 'string' } };
+
 test.each<[string, Partial<InputRequest>, string[], unknown]>([
   ['an approval takes yes or no, and asks until it has one of them', { kind: 'approval' }, ['perhaps', 'y'], 'yes'],
   ['a confirmation is refused', { kind: 'confirmation' }, ['no'], 'no'],
@@ -76,27 +79,13 @@ test.each<[string, Partial<InputRequest>, string[], unknown]>([
   ['a question without fields takes a text', {}, ['Berlin'], { text: 'Berlin' }],
   [
     'fields have the types of their schema, and empty ones are left out',
-    {
-      schema: {
-        properties: {
-          n: { type: 'integer' },
-          ok: { type: 'boolean' },
-          tags: { type: 'array' },
-          more: { type: 'string' },
-        },
-      },
-    },
+    { schema: { properties: TYPED } },
     ['7', 'yes', '["a"]', ''],
     { n: 7, ok: true, tags: ['a'] },
   ],
   [
     'an option is that value; what fits no type is left to the platform',
-    {
-      fields: [
-        { id: 'size', type: 'number', options: [1, 2] },
-        { id: 'n', type: 'number' },
-      ],
-    } as Partial<InputRequest>,
+    { fields: [{ ...NUMBER, id: 'size', options: [1, 2] }, NUMBER] } as Partial<InputRequest>,
     ['2', 'many'],
     { size: 2, n: 'many' },
   ],

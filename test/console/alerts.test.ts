@@ -4,24 +4,15 @@ import { deliveriesBody, parseAlertsSearch } from '../../console/alerts/search.j
 import { type AlertRule, NewAlertRequest, UpdateAlertRequest } from '../../contracts/api/alerts.js';
 
 const NOW = Date.parse('2026-11-28T12:00:30.500Z');
+const HOOK = { channel_id: 'chn_1', type: 'webhook' as const, enabled: true };
+const CONFIG = { recipients: ['ops@example.com'], max_attempts: 4 };
+const MAIL = { channel_id: 'chn_2', type: 'email' as const, enabled: false, config: CONFIG };
 const RULE: AlertRule = {
   ...{ rule_id: 'rule_1', tenant_id: 'ten_1', name: 'Trouble', description: '', severity: 'warning', enabled: true },
   condition: { event: 'agent.health_changed', filters: { status: ['unhealthy', 'offline'] } },
   notifications: [
-    {
-      channel_id: 'chn_1',
-      type: 'webhook',
-      enabled: true,
-      config: { url: 'https://a.example/x' },
-      secrets_set: ['secret'],
-    },
-    {
-      channel_id: 'chn_2',
-      type: 'email',
-      enabled: false,
-      config: { recipients: ['ops@example.com'], max_attempts: 4 },
-      secrets_set: [],
-    },
+    { ...HOOK, config: { url: 'https://a.example/x' }, secrets_set: ['secret'] },
+    { ...MAIL, secrets_set: [] },
   ],
   ...{ threshold: 2, window_seconds: 60, cooldown_seconds: 0, approvers: [], writers: [], updated_by: null },
   ...{ created_at: '2026-11-28T12:00:00.000Z', updated_at: '2026-11-28T12:00:00.000Z' },
@@ -49,18 +40,8 @@ test('a form gives a rule that the API takes, and only what was changed', () => 
   const [webhook, email] = draft.channels;
   if (!webhook || !email) throw new Error('there are two channels');
   const changed = changedMembers(RULE, { ...draft, name: 'T', channels: [{ ...webhook, secret: 's' }, email] });
-  expect(changed).toEqual({
-    name: 'T',
-    notifications: [
-      { type: 'webhook', enabled: true, channel_id: 'chn_1', config: { url: 'https://a.example/x', secret: 's' } },
-      {
-        type: 'email',
-        enabled: false,
-        channel_id: 'chn_2',
-        config: { recipients: ['ops@example.com'], max_attempts: 4 },
-      },
-    ],
-  });
+  const hook = { ...HOOK, config: { url: 'https://a.example/x', secret: 's' } };
+  expect(changed).toEqual({ name: 'T', notifications: [hook, MAIL] });
   expect(UpdateAlertRequest.safeParse({ rule_id: 'rule_1', ...changed }).error).toBeUndefined();
   expect(() => bodyOf({ ...draft, filters: '{' })).toThrow(SyntaxError);
   expect(conditionText(RULE.condition)).toBe('agent.health_changed where status is unhealthy or offline');

@@ -8,11 +8,8 @@ import type { Policy } from '../../contracts/api/policies/policies.js';
 import type { OfferedTool } from '../../contracts/api/tools.js';
 
 const NOW = Date.parse('2026-11-28T12:00:00.000Z');
-const guardOf = (guard: GuardName): Guard =>
-  Guard.parse({
-    ...{ guard, enabled: true, decision: 'deny', updated_at: null, updated_by: null },
-    config: GUARD_CONFIGS[guard].parse({}),
-  });
+const FRESH = { enabled: true, decision: 'deny', updated_at: null, updated_by: null };
+const guardOf = (guard: GuardName): Guard => Guard.parse({ ...FRESH, guard, config: GUARD_CONFIGS[guard].parse({}) });
 
 test('each setting of each guard can be edited', () => {
   for (const [guard, settings] of Object.entries(SETTINGS) as [GuardName, { name: string }[]][])
@@ -20,30 +17,23 @@ test('each setting of each guard can be edited', () => {
 });
 
 test.each([
-  ['secrets', {}, undefined],
-  ['secrets', { enabled: false }, { guard: 'secrets', enabled: false }],
-  ['egress', { config: { denied_hosts: ['x.example'] } }, { guard: 'egress', config: { denied_hosts: ['x.example'] } }],
-  [
-    'limits',
-    { decision: 'allow', config: { max_hops: 3 } },
-    { guard: 'limits', decision: 'allow', config: { max_hops: 3 } },
-  ],
-] as const)('of %s with %j only that is sent', (guard, edit, sent) => {
+  ['secrets', {}],
+  ['secrets', { enabled: false }],
+  ['egress', { config: { denied_hosts: ['x.example'] } }],
+  ['limits', { decision: 'allow', config: { max_hops: 3 } }],
+] as const)('of %s with %j only that is sent', (guard, edit) => {
   const stored = guardOf(guard);
   const { config = {}, ...rest } = edit as { config?: object };
   const changes = changesOf(stored, { ...stored, ...rest, config: { ...stored.config, ...config } });
-  expect(changes).toEqual(sent);
-  expect(changes === undefined || UpdateGuardRequest.safeParse(changes).success).toBe(true);
+  const isChanged = Object.keys(edit).length > 0;
+  expect(changes).toEqual(isChanged ? { guard, ...edit } : undefined);
+  expect(UpdateGuardRequest.safeParse(changes).success).toBe(isChanged);
 });
 
 test('where a guard looks', () => {
   const looks = (['path', 'egress', 'prompt_injection', 'limits'] as const).map((guard) => looksAt(guardOf(guard)));
-  expect(looks).toEqual([
-    'arguments of tool calls',
-    'arguments of tool calls',
-    'messages to agents, results of tool calls',
-    'everything',
-  ]);
+  const calls = 'arguments of tool calls';
+  expect(looks).toEqual([calls, calls, 'messages to agents, results of tool calls', 'everything']);
 });
 
 test.each([
@@ -56,52 +46,33 @@ test.each([
 ])('whether a policy that matches %j may decide about pay.send: %s', (match, may) => {
   const policy = { policy_id: 'p', scope: 'tool', decision: 'deny', enabled: true, priority: 1, match } as Policy;
   expect(policiesOf([policy], 'pay.send', NOW).length > 0).toBe(may);
-  expect(
-    policiesOf(
-      [
-        { ...policy, enabled: false },
-        { ...policy, scope: 'plan' },
-      ],
-      'pay.send',
-      NOW,
-    ),
-  ).toEqual([]);
+  const others: Policy[] = [
+    { ...policy, enabled: false },
+    { ...policy, scope: 'plan' },
+  ];
+  expect(policiesOf(others, 'pay.send', NOW)).toEqual([]);
 });
 
 test('tools of agents come first, and are found by name, description and type', () => {
   const toolOf = (name: string, fields: Partial<OfferedTool> = {}): OfferedTool => ({
     ...{ name, offered_by: ['bank'], source: 'agent', digest: '', ...fields },
   });
-  const tools = [
-    toolOf('plan.create', { source: 'platform', offered_by: [] }),
-    toolOf('b'),
-    toolOf('a', { description: 'Pays' }),
-  ];
+  const own = toolOf('plan.create', { source: 'platform', offered_by: [] });
+  const tools = [own, toolOf('b'), toolOf('a', { description: 'Pays' })];
   const names = (q?: string) => shownTools(tools, q).map(({ name }) => name);
-  expect([names(), names('PAYS'), names('bank'), names('zz')]).toEqual([
-    ['a', 'b', 'plan.create'],
-    ['a'],
-    ['a', 'b'],
-    [],
-  ]);
+  expect(names()).toEqual(['a', 'b', 'plan.create']);
+  expect([names('PAYS'), names('bank'), names('zz')]).toEqual([['a'], ['a', 'b'], []]);
 });
 
 test('what a tool takes, whatever an agent declares', () => {
-  const properties = {
-    n: { type: ['integer', 'null'], description: 'How many' },
-    kind: { enum: ['x', 1] },
-    odd: 'text',
-  };
+  const n = { type: ['integer', 'null'], description: 'How many' };
+  const properties = { n, kind: { enum: ['x', 1] }, odd: 'text' };
   expect(parametersOf({ properties, required: ['n'] })).toEqual([
     { name: 'n', type: 'integer | null', isRequired: true, description: 'How many' },
     { name: 'kind', type: '"x" | 1', isRequired: false, description: '' },
     { name: 'odd', type: 'any', isRequired: false, description: '' },
   ]);
-  expect([undefined, {}, { properties: [], required: 'n' }].map((schema) => parametersOf(schema))).toEqual([
-    [],
-    [],
-    [],
-  ]);
+  for (const schema of [undefined, {}, { properties: [], required: 'n' }]) expect(parametersOf(schema)).toEqual([]);
 });
 
 test('addresses that anybody wrote give only what fits', () => {

@@ -8,13 +8,10 @@ const text = ({ label, startMs, endMs, isOpen, isBad }: Bar) =>
   `${label} ${startMs}-${endMs}${isOpen ? ' open' : ''}${isBad ? ' bad' : ''}`;
 
 const RECEIVED: [number, string] = [0, 'message.received'];
-const sent = (atMs: number, id: string): [number, string, object] => [
-  atMs,
-  'dispatch.sent',
-  { dispatch_id: id, instance_id: `agent-${id}` },
-];
+type At = [number, string, object?];
+const sent = (atMs: number, id: string): At => [atMs, 'dispatch.sent', { dispatch_id: id, instance_id: `agent-${id}` }];
 
-test.each<[string, [number, string, object?][], string[]]>([
+test.each<[string, At[], string[]]>([
   ['nothing has happened', [], []],
   ['it waits', [RECEIVED], ['Accepted 0-0', 'Waits 0-1000 open']],
   [

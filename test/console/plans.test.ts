@@ -22,16 +22,8 @@ test.each([
 
 const step = (step_id: string, more: Partial<PlanStep>): PlanStep => ({
   ...{ step_id, index: 0, description: '', agent_type: 'a', instance_id: null, skill_id: null, message: [] },
-  ...{
-    depends_on: [],
-    requires_approval: false,
-    timeout_seconds: null,
-    max_attempts: 1,
-    attempts: 0,
-    message_id: null,
-  },
-  state: 'pending',
-  ...more,
+  ...{ depends_on: [], requires_approval: false, timeout_seconds: null, max_attempts: 1, attempts: 0 },
+  ...{ message_id: null, state: 'pending', ...more },
 });
 const worker = { agent_type: 'a', instance_id: 'a-1', since: '2026-11-28T12:00:00.000Z' };
 const others = [step('done', { state: 'completed' }), step('open', {})];
@@ -55,11 +47,7 @@ test('nothing starts before its plan is approved', () => {
 });
 
 test('each step is drawn behind those that it depends on', () => {
-  const steps = [
-    { step_id: 'a', depends_on: [] },
-    { step_id: 'b', depends_on: ['a'] },
-    { step_id: 'c', depends_on: ['a', 'b'] },
-  ];
+  const steps = [step('a', {}), step('b', { depends_on: ['a'] }), step('c', { depends_on: ['a', 'b'] })];
   for (const [direction, axis] of [
     ['LR', 'x'],
     ['TB', 'y'],

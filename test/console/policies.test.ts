@@ -46,19 +46,15 @@ test.each([
   expect(decided([ruleOf(policy), ruleOf(asking)], about).decision).toBe(decision);
 });
 
+const EXPIRED = { ...APPROVED, resolution: 'expired' };
+const OF_PLAN = requestOf({}, { plan_id: 'pln_1', agent_type: undefined });
+const UNBOUNDED = { max_calls: null };
 test.each([
   [
     'a rejected call is denied',
     requestOf({ tool: 'pay' }, { decided: { ...APPROVED, resolution: 'rejected', comment: 'Never' } }),
     null,
-    {
-      decision: 'deny',
-      name: 'Never allow pay by buyer',
-      reason: 'Never',
-      priority: 99,
-      scope: 'tool',
-      max_calls: null,
-    },
+    { decision: 'deny', name: 'Never allow pay by buyer', reason: 'Never', priority: 99, scope: 'tool', ...UNBOUNDED },
   ],
   [
     'a message is allowed from who sent it, for whom',
@@ -72,18 +68,8 @@ test.each([
       },
     },
   ],
-  [
-    'expired: nobody decided',
-    requestOf({ tool: 'pay' }, { decided: { ...APPROVED, resolution: 'expired' } }),
-    null,
-    { decision: 'allow' },
-  ],
-  [
-    'a plan',
-    requestOf({}, { plan_id: 'pln_1', agent_type: undefined }),
-    null,
-    { scope: 'plan', name: 'Always allow plans', match: {}, max_calls: null },
-  ],
+  ['nobody decided', requestOf({ tool: 'pay' }, { decided: EXPIRED }), null, { decision: 'allow' }],
+  ['a plan', OF_PLAN, null, { scope: 'plan', name: 'Always allow plans', match: {}, ...UNBOUNDED }],
 ])('%s', (_, request, asking, body) => {
   expect(CreatePolicyRequest.parse(draftFromRequest(request, asking, NOW).body)).toMatchObject(body);
 });
@@ -93,9 +79,8 @@ test('a draft that cannot be exact says so, and only what policies ask about is 
   const { body, leftOut } = draftFromRequest(requestOf({ tool: 'pay', arguments: many }), null, NOW);
   expect(CreatePolicyRequest.safeParse(body).success).toBe(true);
   expect(leftOut.length).toBeGreaterThan(0);
-  expect(['policy', 'guard', 'agent', 'plan'].filter((source) => isDraftable(requestOf({ source })))).toEqual([
-    'policy',
-  ]);
+  const drafted = ['policy', 'guard', 'agent', 'plan'].filter((source) => isDraftable(requestOf({ source })));
+  expect(drafted).toEqual(['policy']);
 });
 
 test.each([

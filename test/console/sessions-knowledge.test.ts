@@ -20,11 +20,9 @@ test.each([
   expect(SessionsGetRequest.safeParse(asked).success).toBe(true);
 });
 
+const QUERY = { base: 'handbook', tab: 'query', q: 'trains', mode: 'lexical' };
 test.each([
-  [
-    { base: 'handbook', tab: 'query', q: 'trains', mode: 'lexical' },
-    { base: 'handbook', tab: 'query', q: 'trains', mode: 'lexical' },
-  ],
+  [QUERY, QUERY],
   [{ base: '', tab: 'sources', mode: 'best', q: 'x'.repeat(257), job: ['a'] }, {}],
 ])('the address %j of the knowledge bases reads %j', (search, read) => {
   expect(parseKnowledgeSearch(search)).toEqual(read);
@@ -57,10 +55,6 @@ test.each([
   expect(placeText({ citation: { char_start: 0, char_end: 1_200, ...citation } })).toBe(place);
 });
 
-test.each([
-  [820, '820 bytes'],
-  [1_400, '1.4 kB'],
-  [3_240_000, '3.2 MB'],
-])('%j is %j', (bytes, text) => {
-  expect(sizeText(bytes)).toBe(text);
+test('sizes are read in bytes, kB and MB', () => {
+  expect([820, 1_400, 3_240_000].map(sizeText)).toEqual(['820 bytes', '1.4 kB', '3.2 MB']);
 });

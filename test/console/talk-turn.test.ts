@@ -22,14 +22,8 @@ const artifactsAfter = (...events: StreamEvent[]) => all(...events)?.artifacts.m
 
 test('chunks of a text become one text, and other parts stay beside it', () => {
   const data: Part = { kind: 'data', data: { n: 1 } };
-  expect(
-    artifactsAfter(
-      task(),
-      chunk('a', false, text('12 ')),
-      chunk('a', true, text('* 3')),
-      chunk('a', true, data, text('!')),
-    ),
-  ).toEqual([[text('12 * 3'), data, text('!')]]);
+  const chunks = [chunk('a', false, text('12 ')), chunk('a', true, text('* 3')), chunk('a', true, data, text('!'))];
+  expect(artifactsAfter(task(), ...chunks)).toEqual([[text('12 * 3'), data, text('!')]]);
 });
 
 test('an artifact that comes whole replaces what came of it, and no other', () => {

@@ -49,46 +49,28 @@ test.each([
   expect(AUDIT_OPERATIONS.getAudit.request.safeParse(body).success).toBe(true);
 });
 
-test.each([
-  [
-    'policy.update',
-    { type: 'policy', id: 'pol_1', name: 'payments' },
-    'Changed the policy payments',
-    { to: '/policies', search: { policy: 'pol_1' } },
-  ],
+const OF_CRED = { credential: 'cred_1' };
+test.each<[string, string[], string, string, object]>([
+  ['policy.update', ['policy', 'pol_1', 'payments'], 'Changed the policy payments', '/policies', { policy: 'pol_1' }],
   [
     'agent.drain',
-    { type: 'agent', id: 'w-1', name: 'worker' },
+    ['agent', 'w-1', 'worker'],
     'Drained the agent worker',
-    { to: '/fleet', search: { instance: 'w-1', type: 'worker' } },
+    '/fleet',
+    { instance: 'w-1', type: 'worker' },
   ],
-  [
-    'credential.rotate',
-    { type: 'credential', id: 'cred_1', name: 'ci' },
-    'Gave a new secret to the credential ci',
-    { to: '/access', search: { credential: 'cred_1' } },
-  ],
-  [
-    'limits.set',
-    { type: 'tenant', id: 'ten_1' },
-    'Set the limits of the tenant',
-    { to: '/access', search: { tab: 'limits' } },
-  ],
-])('%s reads as a sentence and leads to its page', (action, target, text, page) => {
+  ['credential.rotate', ['credential', 'cred_1', 'ci'], 'Gave a new secret to the credential ci', '/access', OF_CRED],
+  ['limits.set', ['tenant', 'ten_1'], 'Set the limits of the tenant', '/access', { tab: 'limits' }],
+])('%s reads as a sentence and leads to its page', (action, [type = '', id = '', name], text, to, search) => {
+  const target = { type, id, ...(name && { name }) };
   expect(actionText({ action, target })).toBe(text);
-  expect(pageOf(target)).toEqual(page);
+  expect(pageOf(target)).toEqual({ to, search });
 });
 
+const READ: 'read'[] = ['read'];
 test('credentials that have ended, and people, are shown where one asks for them', () => {
   const one = (credential_id: string, name: string, change: object = {}) => ({
-    ...{
-      credential_id,
-      client_id: credential_id,
-      tenant_id: 'ten_1',
-      name,
-      scopes: ['read' as const],
-      agent_types: [],
-    },
+    ...{ credential_id, client_id: credential_id, tenant_id: 'ten_1', name, agent_types: [], scopes: READ },
     ...{ created_at: '2026-11-01T00:00:00.000Z', expires_at: null, revoked_at: null, last_used_at: null, ...change },
   });
   const all = [
@@ -106,13 +88,8 @@ test('credentials that have ended, and people, are shown where one asks for them
 });
 
 test('only the limits that a form has changed are sent', () => {
-  const limits = {
-    messages_per_day: 10,
-    tokens_per_day: null,
-    cost_usd_per_month: 2.5,
-    per_user: { messages_per_day: 3 },
-  };
-  const before = limitsDraft(limits);
+  const perUser = { per_user: { messages_per_day: 3 } };
+  const before = limitsDraft({ messages_per_day: 10, tokens_per_day: null, cost_usd_per_month: 2.5, ...perUser });
   expect(changedLimits(before, before)).toEqual({});
   const after = { ...before, messages_per_day: '', tokens_per_day: '0', 'per_user.cost_usd_per_month': '1.5' };
   const change = changedLimits(before, after);

@@ -15,12 +15,6 @@ test('the name of an instance is shortened only where the platform made it up', 
 });
 
 test('numbers have their thousands apart', () => {
-  expect([0, 999, 1_000, 1_234_567, -1_200, 12_345.6789].map(numberText)).toEqual([
-    '0',
-    '999',
-    '1,000',
-    '1,234,567',
-    '-1,200',
-    '12,345.6789',
-  ]);
+  for (const text of ['0', '999', '1,000', '1,234,567', '-1,200', '12,345.6789'])
+    expect(numberText(Number(text.replaceAll(',', '')))).toBe(text);
 });

@@ -47,15 +47,12 @@ async function seen(instance: string): Promise<{ status: string; deregistered: b
     'SELECT status, deregistered_at IS NOT NULL AS deregistered FROM agents WHERE tenant_id = $1 AND instance_id = $2',
     [tenant, instance],
   );
-  const events = await database.query<{ event_type: string }>(
+  const events = await database.column<string>(
     `SELECT event_type FROM events WHERE tenant_id = $1 AND payload->>'instance_id' = $2 ORDER BY occurred_at`,
     [tenant, instance],
   );
-  return {
-    status: row?.status ?? '',
-    deregistered: row?.deregistered ?? false,
-    events: events.map((event) => event.event_type),
-  };
+  const { status = '', deregistered = false } = row ?? {};
+  return { status, deregistered, events };
 }
 
 /** A hosted agent's server; `up` decides whether it shows its card. */
@@ -84,11 +81,8 @@ test('after ten minutes it is deregistered, and its sessions are unbound', async
     [tenant],
   );
   expect(await round()).toMatchObject({ reaped: 1 });
-  expect(await seen('gone')).toEqual({
-    status: 'offline',
-    deregistered: true,
-    events: ['agent.health_changed', 'agent.deregistered'],
-  });
+  const events = ['agent.health_changed', 'agent.deregistered'];
+  expect(await seen('gone')).toEqual({ status: 'offline', deregistered: true, events });
   const [row] = await database.query('SELECT deregistration_cause FROM agents WHERE tenant_id = $1', [tenant]);
   expect(row).toEqual({ deregistration_cause: 'inactivity' });
   const [session] = await database.query('SELECT instance_id FROM sessions WHERE tenant_id = $1', [tenant]);
@@ -105,10 +99,8 @@ test('nobody is reaped by a platform that was down itself', async () => {
 test('nobody is reaped because the database was away for longer than that', async () => {
   await nodeUpFor(3_600);
   await agent('living', 700);
-  const [away] = await database.query<{ mesh_id: string }>(
-    "UPDATE mesh_nodes SET renewed_at = now() - interval '700 s' RETURNING mesh_id",
-  );
-  const meshId = away?.mesh_id ?? '';
+  const away = "UPDATE mesh_nodes SET renewed_at = now() - interval '700 s' RETURNING mesh_id";
+  const meshId = (await database.value<string>(away)) ?? '';
   expect(await round()).toMatchObject({ reaped: 0 }); // it is back, and no node has renewed yet
   const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 60_000 };
   const node = new MeshNode({ db: database.db(), log: core.log, meshId, registry: new Registry(), clocks });

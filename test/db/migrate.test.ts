@@ -21,8 +21,7 @@ test('of several processes that migrate at once one does it', async () => {
   const results = await Promise.all(Array.from({ length: 4 }, () => migrate(database.url, log)));
   const applied = results.flatMap((result) => result.applied);
   expect(applied).toEqual([...new Set(applied)]);
-  const rows = await database.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name');
-  expect(rows.map(({ name }) => name)).toEqual(applied);
+  expect(await database.column('SELECT name FROM schema_migrations ORDER BY name')).toEqual(applied);
 });
 
 test('a file that was changed after it was applied is refused by name', async () => {
@@ -31,10 +30,10 @@ test('a file that was changed after it was applied is refused by name', async ()
 });
 
 test('partitions are there for the coming months and are attached without a gap', async () => {
-  const bounds = await database.query<{ bound: string }>(
-    `SELECT pg_get_expr(relpartbound, oid) AS bound FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'messages_%' ORDER BY relname`,
+  const bounds = await database.column<string>(
+    `SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'messages_%' ORDER BY relname`,
   );
-  const edges = bounds.map(({ bound }) => /FROM \((.*)\) TO \((.*)\)/.exec(bound));
+  const edges = bounds.map((bound) => /FROM \((.*)\) TO \((.*)\)/.exec(bound));
   expect(edges.length).toBe(3);
   expect(edges[0]?.[1]).toBe('MINVALUE');
   expect(edges.slice(1).map((edge) => edge?.[1])).toEqual(edges.slice(0, -1).map((edge) => edge?.[2]));

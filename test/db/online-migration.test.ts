@@ -24,12 +24,8 @@ const path = thisBuildWith(join(inject('runDir'), 'online-release'), NAME, SQL);
 const { migrate } = (await import(pathToFileURL(path).href)) as typeof import('../../db/migrate.js');
 
 /** Whether the index can be used; undefined where there is none. */
-async function isValid(): Promise<boolean | undefined> {
-  const [index] = await database.query<{ valid: boolean }>(
-    "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('public.tenants_online')",
-  );
-  return index?.valid;
-}
+const isValid = () =>
+  database.value("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('public.tenants_online')");
 const isRecorded = async () =>
   (await database.query('SELECT 1 FROM schema_migrations WHERE name = $1', [NAME])).length === 1;
 
@@ -43,16 +39,14 @@ test('an online migration holds up nobody, and one that dies half-way is repeate
     () => 'died',
   );
   const migrating = await until(
-    async () =>
-      (
-        await database.query<{ pid: number }>(
-          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%CREATE INDEX CONCURRENTLY%'`,
-        )
-      )[0],
+    () =>
+      database.value<number>(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%CREATE INDEX CONCURRENTLY%'`,
+      ),
     { what: 'the index to wait for the open transaction' },
   );
   await database.query("INSERT INTO tenants (tenant_id, name) VALUES ('ten_beside', 'beside')");
-  await database.query('SELECT pg_terminate_backend($1)', [migrating.pid]);
+  await database.query('SELECT pg_terminate_backend($1)', [migrating]);
   expect(await died).toBe('died');
   expect([await isValid(), await isRecorded()]).toEqual([false, false]);
   await holder.query('COMMIT');

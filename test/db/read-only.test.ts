@@ -21,15 +21,9 @@ test('a server that only reads, as a primary that was demoted, is an absent one:
     cleanUp(() => db.close());
     return db;
   };
-  const health = (db: ReturnType<typeof openAnew>) =>
-    createHealth({
-      db,
-      temporal: async () => true,
-      version: '',
-      redis: null,
-      clocks: DEFAULT_CLOCKS,
-      stopping: new AbortController().signal,
-    })();
+  const { signal: stopping } = new AbortController();
+  const others = { temporal: async () => true, version: '', redis: null, clocks: DEFAULT_CLOCKS, stopping };
+  const health = (db: ReturnType<typeof openAnew>) => createHealth({ db, ...others })();
   expect((await health(openAnew())).checks.database).toBe('ok');
   const [secrets, tenant] = [createSecrets(randomBytes(32).toString('base64')), await insertTenant(database)];
   const made = { name: 'n', scopes: ['read' as const] };

@@ -35,16 +35,16 @@ export function idAt(prefix: string, at: Date, place = 0): string {
 
 /** Partitions from the oldest of those months on, as a platform has them that has run for so long. */
 async function pastPartitions(): Promise<void> {
-  const rows = await database.query<{ name: string }>(
-    "SELECT relname AS name FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'public'::regnamespace",
+  const names = await database.column<string>(
+    "SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'public'::regnamespace",
   );
-  await database.query(`DROP TABLE ${rows.map(({ name }) => name).join()}`);
+  await database.query(`DROP TABLE ${names.join()}`);
   const [oldest = 0] = MONTHS_AGO;
   for (const [table, prefix] of Object.entries(TABLES)) {
     const bound = `(SELECT id_bound(${prefix && `'${prefix}'`}, '${month(oldest - 1).first}'))`;
-    const [row] = await database.query<{ bound: string }>(`SELECT ${bound} AS bound`);
+    const end = await database.value<string>(`SELECT ${bound}`);
     await database.query(
-      `CREATE TABLE public.${table}_${month(oldest).suffix} PARTITION OF ${table} FOR VALUES FROM (MINVALUE) TO ('${row?.bound}')`,
+      `CREATE TABLE public.${table}_${month(oldest).suffix} PARTITION OF ${table} FOR VALUES FROM (MINVALUE) TO ('${end}')`,
     );
   }
   await database.query('SELECT create_partitions()');
@@ -129,8 +129,7 @@ export function retention(days = BOTH, over: Partial<RetentionOptions> = {}): Re
 
 /** The months for which a table has partitions, of those in the past: how long ago. */
 export async function monthsOf(table: string): Promise<number[]> {
-  const rows = await database.query<{ name: string }>('SELECT name FROM partitions_of($1)', [table]);
-  const names = new Set(rows.map(({ name }) => name));
+  const names = new Set(await database.column<string>('SELECT name FROM partitions_of($1)', [table]));
   return MONTHS_AGO.filter((ago) => names.has(`${table}_${month(ago).suffix}`));
 }
 

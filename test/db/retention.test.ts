@@ -30,20 +30,16 @@ test('whole months that are older than the retention go, with all that belongs t
   const db = database.db();
   // Who decided, when and about what outlives the message; what they wrote and from where does not.
   expect(input_decisions).toBe(2);
-  const [erased] = await getApprovals(db, callerOf(tenantId), 'message', old.message_id);
-  expect(erased).toMatchObject({
-    principal: { type: 'credential', id: 'cred_1' },
-    resolution: 'confirmed',
-    digest: 'd',
-  });
+  const caller = callerOf(tenantId);
+  const decisionOf = async (message_id: string) => (await getApprovals(db, caller, 'message', message_id))[0];
+  const erased = await decisionOf(old.message_id);
+  const principal = { type: 'credential', id: 'cred_1' };
+  expect(erased).toMatchObject({ principal, resolution: 'confirmed', digest: 'd' });
   expect(erased).not.toHaveProperty('comment');
   expect(erased).not.toHaveProperty('ip');
-  expect((await getApprovals(db, callerOf(tenantId), 'message', recent.message_id))[0]).toMatchObject({
-    comment: 'private',
-    ip: '10.0.0.1',
-  });
-  await expect(getMessage(db, callerOf(tenantId), old.message_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-  await expect(readDetails(db, callerOf(tenantId), old.session_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-  expect(await getMessage(db, callerOf(tenantId), recent.message_id)).toMatchObject({ state: 'completed' });
+  expect(await decisionOf(recent.message_id)).toMatchObject({ comment: 'private', ip: '10.0.0.1' });
+  await expect(getMessage(db, caller, old.message_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  await expect(readDetails(db, caller, old.session_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  expect(await getMessage(db, caller, recent.message_id)).toMatchObject({ state: 'completed' });
   expect(await dispatchTotals(db, tenantId, 'a')).toMatchObject({ dispatches_succeeded: 2 });
 });

@@ -93,8 +93,7 @@ async function tasksOf(db: Db, contextId: string, pageSize = 2): Promise<string[
   return ids;
 }
 
-const idsOf = async (select: string, session: string) =>
-  (await database.query<{ id: string }>(select, [tenantId, session])).map(({ id }) => id);
+const idsOf = (select: string, session: string) => database.column<string>(select, [tenantId, session]);
 const MESSAGES =
   'SELECT message_id AS id FROM messages WHERE tenant_id = $1 AND session_id = $2 ORDER BY message_id DESC';
 const TASKS =

@@ -12,6 +12,7 @@ import { callerOf } from '../setup/core.js';
 import { rowsRead } from '../setup/rows-read.js';
 
 const DAY_MS = 86_400_000;
+const ADVANCE = 'SELECT advance_totals($1, $2) AS counted';
 const api = await serveApi();
 await joinOnRecord(api, 'worker-1');
 
@@ -43,12 +44,11 @@ const totals = async (session_id: string) => {
 };
 
 const counted = async (session_id: string) => {
-  const rows = await api.database.query<{ turns: number; open: number }>(
-    'SELECT turns::int, cardinality(open_ids) AS open FROM session_totals WHERE session_id = $1',
-    [session_id],
-  );
-  return rows[0];
+  const row = 'SELECT turns::int, cardinality(open_ids) AS open FROM session_totals WHERE session_id = $1';
+  return (await api.database.query(row, [session_id]))[0];
 };
+/** Counts what is over. */
+const advance = (session: string) => api.db.system((tx) => tx.query(ADVANCE, [api.tenantId, session]));
 
 test('a page of sessions reads few rows, however many messages a session has had', async () => {
   const tenantId = await api.otherTenant();
@@ -81,7 +81,7 @@ test('the usage roll-up counts the messages of a long session before anybody ask
 
 test('totals stay exact when messages that were counted end, and when one comes late', async () => {
   const from = await insertSession('exact', 1_500, 10);
-  await api.database.query(`SELECT advance_totals($1, 'exact')`, [api.tenantId]);
+  await advance('exact');
   // A hundred may be open among those that are counted.
   expect(await counted('exact')).toEqual({ turns: 1_009, open: 100 });
   expect(await totals('exact')).toEqual({ turns: 1_500, tokens: 4_500 });
@@ -91,7 +91,7 @@ test('totals stay exact when messages that were counted end, and when one comes 
   );
   const ended = { turns: 1_500, tokens: 1_350 * 3 + 150 * 10 };
   expect(await totals('exact')).toEqual(ended);
-  await api.database.query(`SELECT advance_totals($1, 'exact')`, [api.tenantId]);
+  await advance('exact');
   expect(await counted('exact')).toEqual({ turns: 1_500, open: 0 });
   expect(await totals('exact')).toEqual(ended);
 
@@ -99,33 +99,25 @@ test('totals stay exact when messages that were counted end, and when one comes 
   const message = { kind: 'message' as const, role: 'user' as const, messageId: 'late', parts: [], contextId: 'exact' };
   const draft = draftOf(callerOf(api.tenantId), { message }, { method: 'message/send' });
   const late = { ...draft, message_id: idAt(from + 5, 999_999) };
-  const { verdict } = await runAcceptTransaction(api.db, late, {
-    counting: UNCOUNTED,
-    offer: null,
-    idempotencyHours: 1,
-  });
-  expect(verdict).toBe('queued');
+  const how = { counting: UNCOUNTED, offer: null, idempotencyHours: 1 };
+  expect((await runAcceptTransaction(api.db, late, how)).verdict).toBe('queued');
   expect(await counted('exact')).toBeUndefined();
   expect(await totals('exact')).toEqual({ ...ended, turns: 1_501 });
 });
 
 test('nobody counts a session while a message of it is being accepted', async () => {
   await insertSession('locked', 300, 301);
-  const advance = () =>
-    api.db.system((tx) =>
-      tx.query<{ counted: number }>(`SELECT advance_totals($1, 'locked') AS counted`, [api.tenantId]),
-    );
   await api.db.system(async (tx) => {
     await tx.query(`SELECT 1 FROM sessions WHERE session_id = 'locked' FOR SHARE`);
-    expect(await advance()).toEqual([{ counted: 0 }]);
+    expect(await advance('locked')).toEqual([{ counted: 0 }]);
   });
-  expect(await advance()).toEqual([{ counted: 300 }]);
+  expect(await advance('locked')).toEqual([{ counted: 300 }]);
 });
 
 test('a message that is erased is in no total any more', async () => {
   const eraser = await erasing(api);
   const from = await insertSession('erased', 400, 401);
-  await api.database.query(`SELECT advance_totals($1, 'erased')`, [api.tenantId]);
+  await advance('erased');
   expect(await counted('erased')).toEqual({ turns: 400, open: 0 });
   const erasureId = await eraser.order('messages', { message_id: idAt(from + 7, 7) });
   await eraser.finish(erasureId, eraser.alertsRead);

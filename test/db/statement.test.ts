@@ -22,11 +22,8 @@ const ECHO = `
     END LOOP;
   END $$`;
 
-const statement = (name: string, text: string): Statement<unknown> => ({
-  name,
-  text,
-  row: ([one]) => JSON.parse(one ?? 'null'),
-});
+const row: Statement<unknown>['row'] = ([one]) => JSON.parse(one ?? 'null');
+const statement = (name: string, text: string): Statement<unknown> => ({ name, text, row });
 const tenant_id = newId('ten');
 const echo = statement('echo_calls', 'SELECT * FROM echo_calls($1, $2)');
 
@@ -116,11 +113,8 @@ test('a function whose columns a newer version has changed is planned again', as
   await database.query(`DROP FUNCTION echo_calls;
     CREATE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
       LANGUAGE sql AS $$ SELECT item, 1 FROM jsonb_array_elements(calls) AS item $$`);
-  expect(await Promise.all([1, 2, 3].map((call) => db.batch(echo, { tenant_id, call })))).toEqual([
-    { tenant_id, call: 1 },
-    { tenant_id, call: 2 },
-    { tenant_id, call: 3 },
-  ]);
+  const calls = [1, 2, 3].map((call) => ({ tenant_id, call }));
+  expect(await Promise.all(calls.map((call) => db.batch(echo, call)))).toEqual(calls);
 });
 
 test('a named statement of a transaction is planned again where a newer version has changed its columns', async () => {

@@ -120,61 +120,22 @@ test('each channel is a receiver of its own, and another one when its path chang
   expect(new Set([of('chn_a', URL_OF), of('chn_b', URL_OF), of('chn_a', `${URL_OF}/b`)]).size).toBe(3);
 });
 
+const hook = (url: string, secrets: Channel['secrets'] = {}) => channelOf('webhook', { url }, secrets);
+const slack = (secrets: Channel['secrets']) => channelOf('slack', { channel_id: 'C1' }, secrets);
+const mail = (recipient: string) => channelOf('email', { recipients: [recipient] });
+const OTHER = `${URL_OF}/b`;
+const [SOME, SWAPPED] = [{ headers: { a: '1', b: '2' } }, { headers: { b: '2', a: '1' } }];
+
 test.each<[same: boolean, what: string, Channel, Channel]>([
-  [
-    true,
-    'a webhook with another secret',
-    channelOf('webhook', { url: URL_OF }),
-    channelOf('webhook', { url: URL_OF }, { secret: 's' }),
-  ],
-  [
-    false,
-    'a webhook with another path',
-    channelOf('webhook', { url: URL_OF }),
-    channelOf('webhook', { url: `${URL_OF}/b` }),
-  ],
-  [
-    false,
-    'a webhook with a header',
-    channelOf('webhook', { url: URL_OF }),
-    channelOf('webhook', { url: URL_OF }, { headers: { a: 'b' } }),
-  ],
-  [
-    true,
-    'a webhook with its headers in another order',
-    channelOf('webhook', { url: URL_OF }, { headers: { a: '1', b: '2' } }),
-    channelOf('webhook', { url: URL_OF }, { headers: { b: '2', a: '1' } }),
-  ],
-  [
-    false,
-    'a Slack channel of that name in another workspace',
-    channelOf('slack', { channel_id: 'C1' }, { bot_token: 'one' }),
-    channelOf('slack', { channel_id: 'C1' }, { bot_token: 'other' }),
-  ],
-  [
-    false,
-    'another Slack webhook',
-    channelOf('slack', {}, { webhook_url: URL_OF }),
-    channelOf('slack', {}, { webhook_url: `${URL_OF}/b` }),
-  ],
-  [
-    true,
-    'a Slack channel with another signing secret',
-    channelOf('slack', {}, { webhook_url: URL_OF }),
-    channelOf('slack', {}, { webhook_url: URL_OF, signing_secret: 's' }),
-  ],
-  [
-    true,
-    'an email in capitals',
-    channelOf('email', { recipients: ['a@example.com'] }),
-    channelOf('email', { recipients: ['A@Example.com'] }),
-  ],
-  [
-    false,
-    'another recipient',
-    channelOf('email', { recipients: ['a@example.com'] }),
-    channelOf('email', { recipients: ['b@example.com'] }),
-  ],
+  [true, 'a webhook with another secret', hook(URL_OF), hook(URL_OF, { secret: 's' })],
+  [false, 'a webhook with another path', hook(URL_OF), hook(OTHER)],
+  [false, 'a webhook with a header', hook(URL_OF), hook(URL_OF, { headers: { a: 'b' } })],
+  [true, 'a webhook with its headers in another order', hook(URL_OF, SOME), hook(URL_OF, SWAPPED)],
+  [false, 'a Slack channel in another workspace', slack({ bot_token: 'one' }), slack({ bot_token: 'other' })],
+  [false, 'another Slack webhook', slack({ webhook_url: URL_OF }), slack({ webhook_url: OTHER })],
+  [true, 'another signing secret', slack({ webhook_url: URL_OF }), slack({ webhook_url: URL_OF, signing_secret: 's' })],
+  [true, 'an email in capitals', mail('a@example.com'), mail('A@Example.com')],
+  [false, 'another recipient', mail('a@example.com'), mail('b@example.com')],
 ])('is the same destination (%s): %s', (same, _what, one, other) => {
   const digestOf = (channel: Channel) => destinationDigest(channel, 'https://slack.com/api');
   expect(digestOf(one) === digestOf(other)).toBe(same);

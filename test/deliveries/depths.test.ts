@@ -64,9 +64,7 @@ test('cursors of tenants that the alert relay has left behind count as the reade
   expect(await readers()).toEqual({ alerts: 0, usage: 0 });
   await stand(`alerts/${tenants[0]}`, 'event_head()');
   await stand(`alerts/${tenants[1]}`, '0');
-  const [{ groups } = { groups: 0 }] = await database.query<{ groups: number }>(
-    'SELECT count(*)::int AS groups FROM event_groups',
-  );
+  const groups = await database.value<number>('SELECT count(*)::int FROM event_groups');
   expect(groups).toBeGreaterThanOrEqual(2);
   expect(await readers()).toEqual({ alerts: groups, usage: 0 });
   await database.query("DELETE FROM event_cursors WHERE consumer LIKE 'alerts/%'");

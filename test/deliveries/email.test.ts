@@ -11,19 +11,10 @@ const ENVELOPE: Envelope = {
   rule_name: 'Zürich\r\nBcc: evil@example.com',
   event: { message_id: 'msg_1', title: 'Pay?' },
   input_request: {
-    ...{
-      request_id: 'req_1',
-      kind: 'approval',
-      source: 'policy',
-      title: 'May pay be called?',
-      prompt: 'Above the limit.',
-    },
-    ...{
-      tool: 'pay',
-      arguments: { to: 'anna', note: 'x'.repeat(600), amount: 90 },
-      executor: { type: 'agent', id: 'bank' },
-    },
-    ...{ quorum: 1, approvals: [], requested_at: '2026-11-22T10:00:00.000Z', expires_at: '2026-11-23T10:00:00.000Z' },
+    ...{ request_id: 'req_1', kind: 'approval', source: 'policy', quorum: 1, approvals: [] },
+    ...{ title: 'May pay be called?', prompt: 'Above the limit.', executor: { type: 'agent', id: 'bank' } },
+    ...{ tool: 'pay', arguments: { to: 'anna', note: 'x'.repeat(600), amount: 90 } },
+    ...{ requested_at: '2026-11-22T10:00:00.000Z', expires_at: '2026-11-23T10:00:00.000Z' },
   },
   callback_token: 'token-1',
   resolve_url: 'https://fleet.example.com/messages/msg_1/resolve',
@@ -123,11 +114,8 @@ test('a server that never greets, and one that answers each command after a whil
   const silent = await tcpServer(() => undefined);
   // Three answers, each within the time, and after it together.
   const later = (_value: unknown, _session: unknown, callback: () => void) => void setTimeout(callback, 200);
-  const slow = await mailServer({
-    onConnect: (_session, callback) => void setTimeout(callback, 200),
-    onMailFrom: later,
-    onRcptTo: later,
-  });
+  const onConnect = (session: unknown, callback: () => void) => later(undefined, session, callback);
+  const slow = await mailServer({ onConnect, onMailFrom: later, onRcptTo: later });
   const [ungreeted, unended] = await Promise.all([
     send(`smtp://127.0.0.1:${silent.port}`, undefined, { timeoutMs }),
     send(`smtp://127.0.0.1:${slow.port}`, undefined, { timeoutMs }),

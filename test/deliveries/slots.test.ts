@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { claimQueued } from '../../deliveries/queue.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -41,20 +41,18 @@ async function slotsOfNext(): Promise<number> {
 /** So many tenants with seven receivers each, and twenty deliveries for each of them. */
 async function busyTenants(count: number): Promise<string[]> {
   const ids = await tenants(count);
-  for (const tenantId of ids) {
-    await queue(tenantId, 7, 20);
-  }
+  for (const tenantId of ids) await queue(tenantId, 7, 20);
   return ids;
 }
 
 const tenants = (count: number) => Promise.all(Array.from({ length: count }, () => insertTenant(database)));
 const emptyQueue = () => database.query('DELETE FROM delivery_queue');
+beforeEach(emptyQueue);
 
 /** The deliveries under way have had their slots for longer than a receiver that answers lets them wait. */
 const grownSlow = () => database.query("UPDATE delivery_queue SET started_at = started_at - interval '6 seconds'");
 
 test('receivers that hang all at once leave half of the slots to others', async () => {
-  await emptyQueue();
   await busyTenants(10);
   expect((await slots()).all).toBeGreaterThan(150);
   await database.query('DELETE FROM delivery_queue WHERE started_at IS NULL');
@@ -63,7 +61,6 @@ test('receivers that hang all at once leave half of the slots to others', async 
 });
 
 test('however long they hang, they never get more than twice the slots, and the next tenant finds some', async () => {
-  await emptyQueue();
   await busyTenants(10);
   for (let turn = 0; turn < 8; turn += 1) {
     expect((await slots()).all).toBeLessThanOrEqual(400);
@@ -73,7 +70,6 @@ test('however long they hang, they never get more than twice the slots, and the 
 });
 
 test('however many tenants take what they can, the next one finds a slot', async () => {
-  await emptyQueue();
   const busy = await busyTenants(4);
   const before = await slots();
   for (const tenantId of busy) expect(before.ofTenant(tenantId)).toBeLessThanOrEqual(50);
@@ -84,13 +80,11 @@ test('however many tenants take what they can, the next one finds a slot', async
 });
 
 test('a tenant alone gets no more slots than a tenant may have', async () => {
-  await emptyQueue();
   const [alone] = (await busyTenants(1)) as [string];
   expect((await slots()).ofTenant(alone)).toBe(50);
 });
 
 test('approvals have slots of their own, however many others have theirs', async () => {
-  await emptyQueue();
   const [tenantId] = await busyTenants(10);
   await slots();
   await queueDeliveries(db, tenantId as string, Array(12).fill(receiverOf(0)), 'policy.approval_required');
@@ -99,7 +93,6 @@ test('approvals have slots of their own, however many others have theirs', async
 });
 
 test('of a receiver that is due for a probe one delivery goes out, an approval first', async () => {
-  await emptyQueue();
   const [tenantId] = (await tenants(1)) as [string];
   await database.query(
     `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until) VALUES ($1, $2, 5, now() - interval '1 s')`,
@@ -112,7 +105,6 @@ test('of a receiver that is due for a probe one delivery goes out, an approval f
 });
 
 test('of a tenant with many receivers each claim looks at some, and the next one at those after them', async () => {
-  await emptyQueue();
   const [tenantId] = (await tenants(1)) as [string];
   await queue(tenantId, 450, 1);
   // All but the last do not answer, and are not due for a probe.

@@ -2,10 +2,8 @@ import { expect, test } from 'vitest';
 import { partsAtWork, windowsOf } from '../../erasure/time-windows.js';
 
 const MINUTE = 60_000;
-const at = (created: number, updated = created) => ({
-  created_at: new Date(created * MINUTE),
-  updated_at: new Date(updated * MINUTE),
-});
+const minute = (count: number) => new Date(count * MINUTE);
+const at = (created: number, updated = created) => ({ created_at: minute(created), updated_at: minute(updated) });
 
 /** Each window as `from-to`, in minutes. */
 const shown = (windows: [fromMs: number, toMs: number][]) =>
@@ -21,19 +19,12 @@ test.each([
   expect(shown(windowsOf(messages).map(({ fromMs, toMs }) => [fromMs, toMs]))).toBe(windows);
 });
 
-const wait = (asked: number, ended: number | null) => ({
-  requested_at: new Date(asked * MINUTE),
-  ended_at: ended === null ? null : new Date(ended * MINUTE),
-});
+const wait = (from: number, to?: number) => ({ requested_at: minute(from), ended_at: to ? minute(to) : null });
 
 test.each([
   ['which nobody asked about is at work all the time', [], '100-900'],
-  [
-    'that waited for humans is at work before, between and after',
-    [wait(110, 500), wait(520, 800)],
-    '100-110, 500-520, 800-900',
-  ],
-  ['whose last request nobody answered is at work until then', [wait(110, null)], '100-110, 900-900'],
+  ['that waited is at work before, between and after', [wait(110, 500), wait(520, 800)], '100-110, 500-520, 800-900'],
+  ['whose last request nobody answered is at work until then', [wait(110)], '100-110, 900-900'],
 ])('a message %s', (_what, waits, parts) => {
   const found = partsAtWork(at(100, 900), waits);
   expect(shown(found.map(({ created_at, updated_at }) => [created_at.getTime(), updated_at.getTime()]))).toBe(parts);

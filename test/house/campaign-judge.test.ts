@@ -5,27 +5,21 @@ import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-const load = async <Module>(path: string) => (await import(pathToFileURL(join(root, 'bench', path)).href)) as Module;
+const load = async (path: string) => (await import(pathToFileURL(join(root, 'bench', path)).href)) as Campaign;
 
-const { judgeFlatness } = await load<{
-  judgeFlatness: (samples: object[], options: object) => { violations: string[] };
-}>('harness/cluster/flatness.mjs');
-const { judgeMessages } = await load<{
-  judgeMessages: (rows: Row[], tenants: object[], journal: object, faults: object, erased: object) => string[];
-}>('campaign/judge/messages.mjs');
-const { judgeEvents } = await load<{
-  judgeEvents: (
-    database: object,
-    tenants: object[],
-    receiver: object,
-    record: object[],
-    erased: object,
-  ) => Promise<string[]>;
-}>('campaign/judge/events.mjs');
-const { Journal } = await load<{ Journal: new () => Work & object }>('campaign/judge/journal.mjs');
-const { Faults } = await load<{ Faults: new () => { nodes: Map<string, number>; agents: number[] } }>(
-  'harness/cluster/losses.mjs',
-);
+/** What is loaded of the campaign, as far as it is used here. */
+interface Campaign {
+  judgeFlatness(samples: object[], options: object): { violations: string[] };
+  judgeMessages(rows: Row[], tenants: object[], journal: object, faults: object, erased: object): string[];
+  judgeEvents(...observed: [object, tenants: object[], object, record: object[], erased: object]): Promise<string[]>;
+  Journal: new () => Work & object;
+  Faults: new () => object;
+}
+const { judgeFlatness } = await load('harness/cluster/flatness.mjs');
+const { judgeMessages } = await load('campaign/judge/messages.mjs');
+const { judgeEvents } = await load('campaign/judge/events.mjs');
+const { Journal } = await load('campaign/judge/journal.mjs');
+const { Faults } = await load('harness/cluster/losses.mjs');
 
 /** What agents wrote down. */
 interface Work {
@@ -54,25 +48,17 @@ type Observed = ReturnType<typeof observed>;
 test.each<[string, (seen: Observed) => unknown, string | null]>([
   ['nothing', () => undefined, null],
   ['an acknowledged message is lost', ({ rows }) => rows.pop(), 'was accepted and is not on the record'],
-  [
-    'a message is on the record twice',
-    ({ rows: [row], rows }) => rows.push({ ...(row as Row) }),
-    'accepted more than once',
-  ],
+  ['a message is there twice', ({ rows: [row], rows }) => rows.push({ ...(row as Row) }), 'accepted more than once'],
   ['nobody was told of a message', ({ tenant }) => tenant.accepted.clear(), 'no caller was told of it'],
   ['it ends twice', ({ rows: [row] }) => Object.assign(row as Row, { ends: 2 }), 'has 2 events of its end'],
   [
-    'its caller was told something else',
+    'its caller was told otherwise',
     ({ answers }) => answers.push({ state: 'failed', answer: '' }),
     'was told as failed',
   ],
   ['its answer is cut', ({ rows: [row] }) => Object.assign(row as Row, { answer: 'hel' }), 'has the answer "hel"'],
   ['an agent does it twice', ({ journal }) => journal.started.set('msg_1', new Map([['dsp_1', 2]])), 'started 2 times'],
-  [
-    'an agent does more than was sent',
-    ({ journal }) => journal.started.get('msg_1')?.set('dsp_2', 1),
-    'did dsp_2, which is',
-  ],
+  ['an agent does too much', ({ journal }) => journal.started.get('msg_1')?.set('dsp_2', 1), 'did dsp_2, which is'],
   ['nobody does it', ({ journal }) => journal.started.clear(), 'no agent did dsp_1'],
   ['a tool is called twice', ({ journal }) => journal.toolCalls.set('msg_1', 2), 'tool was called 2 times'],
   ['tokens are lost', ({ rows: [row] }) => Object.assign((row as Row).usage, { input_tokens: 0 }), 'has 3 tokens'],

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, inject, test } from 'vitest';
 
+interface Read {
+  passed: number;
+  failures: { file?: string; text: string; once: boolean }[];
+}
 interface TestReport {
-  readReport(
-    path: string,
-    exitCode: number,
-    root: string,
-  ): { passed: number; failures: { file?: string; text: string; once: boolean }[] };
+  readReport(path: string, exitCode: number, root: string): Read;
 }
 
 const root = join(import.meta.dirname, '..', '..');
@@ -45,17 +45,10 @@ test('each failed test is named in a line of its own, and so is what nobody has 
   mkdirSync(join(folder, 'a'));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
   const path = join(folder, 'report.jsonl');
-  const args = [
-    VITEST,
-    'run',
-    '--globals',
-    '--no-isolate',
-    '--maxWorkers=1',
-    '--root',
-    folder,
-    `--reporter=${REPORTER}`,
-  ];
-  const { status } = spawnSync(process.execPath, args, { env: { ...process.env, TEST_REPORT_FILE: path } });
+  const args = ['run', '--globals', '--no-isolate', '--maxWorkers=1', '--root', folder, `--reporter=${REPORTER}`];
+  const { status } = spawnSync(process.execPath, [VITEST, ...args], {
+    env: { ...process.env, TEST_REPORT_FILE: path },
+  });
   const { passed, failures } = readReport(path, status ?? 1, folder);
   const failed = failures.map(({ text }) => text);
   expect(failures.every(({ once }) => once)).toBe(true); // none of these started a platform
@@ -79,16 +72,12 @@ const failedOn = (project: string, tags: string[]) => {
   const tests = [{ name: 'fails', state: 'failed', message: 'Error: no', tags }];
   return { file: 'a.test.ts', project, seconds: 1, tests, errors: [] };
 };
+const CLOSED = { outside: { message: 'closed' } };
 const mayBeChance = { file: 'a.test.ts', text: 'a.test.ts > fails: Error: no', once: false };
 
 test.each([
   ['nothing to blame', [], 1, [{ text: 'an error outside of the tests (vitest ended with 1)', once: true }]],
-  [
-    'an error outside',
-    [{ outside: { message: 'closed' } }],
-    1,
-    [{ text: 'outside of the tests, Error: Error: closed', once: true }],
-  ],
+  ['an error outside', [CLOSED], 1, [{ text: 'outside of the tests, Error: Error: closed', once: true }]],
   ['a test on a platform', [failedOn('gate-platform', [])], 1, [mayBeChance]],
   ['one of loss or order', [failedOn('gate-platform', ['once'])], 1, [{ ...mayBeChance, once: true }]],
   ['one of the record', [failedOn('gate', [])], 1, [{ ...mayBeChance, once: true }]],

@@ -3,25 +3,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
-const FOLDERS = [
-  'agents',
-  'api',
-  'auth',
-  'contracts',
-  'db',
-  'deliveries',
-  'embedded',
-  'http',
-  'mesh',
-  'messages',
-  'platform',
-  'runtime',
-  'sdk',
-  'sessions',
-  'telemetry',
-  'tools',
-  'workflows',
-];
+const FOLDERS =
+  `agents api auth contracts db deliveries embedded http mesh messages platform runtime sdk sessions telemetry tools
+  workflows`.split(/\s+/);
 /** Shorter ones would be found by chance. */
 const PIECE_CHARS_MIN = 8;
 

@@ -17,15 +17,11 @@ const long = (word: string) =>
   Array.from({ length: 12_000 }, (_, at) => `The ${word} sentence has the number ${at}.`).join(' ');
 
 describe('documents', () => {
-  test('of every format are found, with citations that point at them; what cannot be read fails alone', async () => {
+  test('are found, with citations that point at them; what cannot be read fails alone', async () => {
     const base = await create();
     const otters = base64(pdfOf([['Nothing here.'], ['Otters hold hands.']]));
     const documents = [
-      { source_id: 'text', content: 'Plain text about walruses.' },
       { source_id: 'markdown', filename: 'guide.md', content: '# Guide\n\n## Seals\n\nAll about seals.' },
-      { source_id: 'html', content: '<html><title>Birds</title><h1>Penguins</h1><p>Penguins swim well.</p></html>' },
-      { source_id: 'csv', filename: 'fish.csv', content: 'name,length\nherring,30\nsalmon,120\n' },
-      { source_id: 'json', content: '{"whales": {"blue": "largest of whales"}}' },
       { source_id: 'pdf', content_base64: otters, filename: 'o.pdf' },
       { source_id: 'docx', content_base64: base64(docxOf(['# Crabs', 'Crabs walk sideways.'])) },
       { source_id: 'scan', content_base64: base64(pdfOf([null])) },
@@ -44,18 +40,12 @@ describe('documents', () => {
     const [seals] = (await base.query('all about seals')).results;
     const citation = { heading_path: ['Guide', 'Seals'] };
     expect(seals).toMatchObject({ source_id: 'markdown', title: 'Guide', citation });
-    expect(await base.texts('herring length')).toContainEqual(expect.stringContaining('name: herring; length: 30'));
     const sources = await base.sources();
     expect(sources.map(({ source_id, content_type }) => [source_id, content_type]).sort()).toEqual([
-      ['csv', 'text/csv'],
       ['docx', expect.stringContaining('wordprocessing')],
-      ['html', 'text/html'],
-      ['json', 'application/json'],
       ['markdown', 'text/markdown'],
       ['pdf', 'application/pdf'],
-      ['text', 'text/plain'],
     ]);
-    expect(sources.find(({ source_id }) => source_id === 'html')?.title).toBe('Birds');
   });
 
   test('are cited by the stretch of their text, and by the page that it is on', async () => {
@@ -218,11 +208,8 @@ describe('a source', () => {
     const callsOfSlice = 4;
     await until(() => calls() > 3 * callsOfSlice, { what: 'a slice after three that failed' });
     // The one under way, and no other.
-    const [document] = await database.query<{ attempts: number }>(
-      'SELECT attempts FROM knowledge_documents WHERE job_id = $1',
-      [job_id],
-    );
-    expect(document?.attempts).toBeLessThanOrEqual(5);
+    const attempts = 'SELECT attempts FROM knowledge_documents WHERE job_id = $1';
+    expect(await database.value<number>(attempts, [job_id])).toBeLessThanOrEqual(5);
     provider.fail(null);
     expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
   });

@@ -46,14 +46,8 @@ describe('the librarian', () => {
   });
 
   it('says where a passage stands', () => {
-    const citation = {
-      filename: 'a.pdf',
-      pageStart: 2,
-      pageEnd: 3,
-      headingPath: ['Guide', 'Seals'],
-      charStart: 10,
-      charEnd: 90,
-    };
+    const place = { pageStart: 2, pageEnd: 3, charStart: 10, charEnd: 90 };
+    const citation = { ...place, filename: 'a.pdf', headingPath: ['Guide', 'Seals'] };
     expect(citationLine({ title: 'Guide', citation })).toBe('Guide, Seals, pages 2 to 3, characters 10 to 90, a.pdf');
   });
 });

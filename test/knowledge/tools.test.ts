@@ -74,30 +74,22 @@ test('a policy that denies a tool keeps agents from it, and from no other', asyn
   expect(await base.texts('sorrel')).toEqual(['Sorrel of the caller.']); // callers are no agents
 });
 
-test.each<[string, (task: AgentTask) => Promise<unknown>, 'rejected' | 'approved', string[]]>([
-  [
-    'knowledge_base.ingest',
-    (task) => task.callTool('knowledge_base.ingest', ingest('Sorrel.')),
-    'approved',
-    ['by-agent'],
-  ],
-  ['knowledge_base.query', (task) => task.callTool('knowledge_base.query', query()), 'rejected', []],
-])(
-  'a policy that wants approval for %s has a human decide before anything happens',
-  async (tool, call, resolution, taken) => {
-    await policy(tool, 'require_approval');
-    work = call;
-    const task = await send();
-    expect(task.status.state).toBe('input-required');
-    const { input_request } = await client.message(task.id);
-    expect(input_request).toMatchObject({ source: 'policy', tool });
-    expect(await sources()).toEqual([]);
-    const body = { resolution, request_id: input_request?.request_id };
-    await client.ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
-    await client.untilState(task.id, resolution === 'approved' ? 'completed' : 'failed');
-    expect(await sources()).toEqual(taken);
-  },
-);
+test.each<[string, () => Record<string, unknown>, 'rejected' | 'approved', string[]]>([
+  ['knowledge_base.ingest', () => ingest('Sorrel.'), 'approved', ['by-agent']],
+  ['knowledge_base.query', () => query(), 'rejected', []],
+])('a policy that wants approval for %s has a human decide first', async (tool, given, resolution, taken) => {
+  await policy(tool, 'require_approval');
+  work = (task) => task.callTool(tool, given());
+  const task = await send();
+  expect(task.status.state).toBe('input-required');
+  const { input_request } = await client.message(task.id);
+  expect(input_request).toMatchObject({ source: 'policy', tool });
+  expect(await sources()).toEqual([]);
+  const body = { resolution, request_id: input_request?.request_id };
+  await client.ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
+  await client.untilState(task.id, resolution === 'approved' ? 'completed' : 'failed');
+  expect(await sources()).toEqual(taken);
+});
 
 test('guards read what agents take in and what they find', async () => {
   await guardSecrets('tool_arguments');
@@ -154,13 +146,9 @@ test('the SDK of callers does what tools do for agents, and agents see no privat
     const refused = await task.search(`${namespace}-p`, 'anything').catch((error: { code: string }) => error.code);
     return { taken, source: results[0]?.sourceId, end: results[0]?.citation.charEnd, modeUsed, refused };
   });
-  const answer = {
-    source: 'by-agent',
-    end: 26,
-    modeUsed: expect.stringMatching(/lexical|hybrid/),
-    refused: 'NOT_FOUND',
-  };
-  expect(found).toMatchObject({ taken: { status: 'completed' }, ...answer });
+  const modeUsed = expect.stringMatching(/lexical|hybrid/);
+  const taken = { status: 'completed' };
+  expect(found).toMatchObject({ taken, source: 'by-agent', end: 26, modeUsed, refused: 'NOT_FOUND' });
   const listed = (await fleet.knowledge.getSources({ namespace })).sources.map(({ sourceId }) => sourceId);
   expect(listed).toEqual(['by-agent', 'a']);
   await fleet.knowledge.delete({ namespace });

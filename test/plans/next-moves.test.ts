@@ -20,7 +20,10 @@ const running = (message: StepFacts['message'], more: Partial<StepFacts> = {}): 
   ...more,
 });
 const working = { state: 'working', error: null };
-const done: Partial<StepFacts> = { state: 'completed', attempts: 1, message: { state: 'completed', error: null } };
+const completed = { state: 'completed', error: null };
+const done: Partial<StepFacts> = { state: 'completed', attempts: 1, message: completed };
+const BROKEN = { code: 'HANDLER_ERROR', message: 'it failed' };
+const AGAIN = { max_attempts: 2 };
 const moves = (steps: StepFacts[], maxParallel = 4) => nextMoves(steps, maxParallel, NOW);
 
 describe('which steps start', () => {
@@ -32,12 +35,7 @@ describe('which steps start', () => {
     ['not those that wait for one of them still', [done, running(working), { depends_on: [0, 1] }], 4, []],
     ['not before the pause of a failed attempt has passed', [{ attempts: 1, max_attempts: 2, retry_at: at(1) }], 4, []],
     ['the next attempt after its pause', [{ attempts: 1, max_attempts: 2, retry_at: at(0) }], 4, [0]],
-    [
-      'the one whose dependency completes now',
-      [running({ state: 'completed', error: null }), { depends_on: [0] }],
-      4,
-      [1],
-    ],
+    ['the one whose dependency completes now', [running(completed), { depends_on: [0] }], 4, [1]],
   ])('%s', (_what, given, maxParallel, start) => {
     expect(moves(stepsOf(...given), maxParallel).start).toEqual(start);
   });
@@ -45,29 +43,17 @@ describe('which steps start', () => {
 
 describe('what becomes of a step', () => {
   test.each<[string, Partial<StepFacts>, Partial<StepFacts>]>([
-    ['its message completed', running({ state: 'completed', error: null }), { state: 'completed' }],
-    [
-      'its message failed',
-      running(failure('HANDLER_ERROR')),
-      { state: 'failed', error: { code: 'HANDLER_ERROR', message: 'it failed' } },
-    ],
-    [
-      'its message failed, and it has attempts left',
-      running(failure('HANDLER_ERROR'), { max_attempts: 2 }),
-      { state: 'pending', retry_at: at(1) },
-    ],
-    ['a human refused it', running(failure('APPROVAL_REJECTED'), { max_attempts: 2 }), { state: 'failed' }],
-    ['nobody approved it', running(failure('APPROVAL_EXPIRED'), { max_attempts: 2 }), { state: 'failed' }],
-    ['a policy denied it', running(failure('POLICY_DENIED'), { max_attempts: 2 }), { state: 'failed' }],
-    ['a guard denied it', running(failure('GUARD_DENIED'), { max_attempts: 2 }), { state: 'failed' }],
-    ['its message was canceled', running({ state: 'canceled', error: null }, { max_attempts: 2 }), { state: 'failed' }],
+    ['its message completed', running(completed), { state: 'completed' }],
+    ['its message failed', running(failure('HANDLER_ERROR')), { state: 'failed', error: BROKEN }],
+    ['it has attempts left', running(failure('HANDLER_ERROR'), AGAIN), { state: 'pending', retry_at: at(1) }],
+    ['a human refused it', running(failure('APPROVAL_REJECTED'), AGAIN), { state: 'failed' }],
+    ['nobody approved it', running(failure('APPROVAL_EXPIRED'), AGAIN), { state: 'failed' }],
+    ['a policy denied it', running(failure('POLICY_DENIED'), AGAIN), { state: 'failed' }],
+    ['a guard denied it', running(failure('GUARD_DENIED'), AGAIN), { state: 'failed' }],
+    ['its message was canceled', running({ state: 'canceled', error: null }, AGAIN), { state: 'failed' }],
     ['its time is over', running(working, { due_at: at(0), max_attempts: 2 }), { state: 'failed', due_at: null }],
     ['its time is over between attempts', { attempts: 1, retry_at: at(5), due_at: at(-1) }, { state: 'failed' }],
-    [
-      'it completed at the last moment',
-      running({ state: 'completed', error: null }, { due_at: at(0) }),
-      { state: 'completed' },
-    ],
+    ['it completed at the last moment', running(completed, { due_at: at(0) }), { state: 'completed' }],
     [
       'it waits for a human: its clock stands',
       running({ state: 'input-required', error: null }, { due_at: at(30) }),
@@ -83,12 +69,8 @@ describe('what becomes of a step', () => {
   });
 
   test('a step that goes on does not change', () => {
-    expect(moves(stepsOf(running(working, { due_at: at(9) })))).toEqual({
-      changed: [],
-      start: [],
-      end: null,
-      next_at: at(9),
-    });
+    const found = moves(stepsOf(running(working, { due_at: at(9) })));
+    expect(found).toEqual({ changed: [], start: [], end: null, next_at: at(9) });
   });
 
   test('all that depends on a failed step is skipped; what does not goes on', () => {
@@ -108,9 +90,8 @@ describe('the end of a plan', () => {
   });
 
   test('it fails when all have ended, with the first failed step', () => {
-    const error = { code: 'HANDLER_ERROR', message: 'it failed' };
     const steps = stepsOf(done, running(failure('HANDLER_ERROR')), { depends_on: [1] });
-    expect(moves(steps).end).toEqual({ state: 'failed', failed_step: 1, error });
+    expect(moves(steps).end).toEqual({ state: 'failed', failed_step: 1, error: BROKEN });
     expect(moves(stepsOf(...steps, running(working))).end).toBeNull();
   });
 });
@@ -146,24 +127,13 @@ test('whatever fails, every plan comes to its end, no step runs before what it d
         steps = steps.map((each) => found.changed.find(({ place }) => place === each.place) ?? each);
         if (found.end) return;
         for (const place of found.start) {
-          const state = (other: number) => steps[other]?.state;
-          expect(
-            dependsOn(place)
-              .map(state)
-              .every((each) => each === 'completed'),
-          ).toBe(true);
+          expect(dependsOn(place).filter((other) => steps[other]?.state !== 'completed')).toEqual([]);
           const outcome = outcomes[next++ % outcomes.length] as string;
           const isEnd = outcome === 'completed' || outcome === 'canceled';
+          const message = isEnd ? { state: outcome, error: null } : failure(outcome);
+          const begun = { state: 'running' as const, retry_at: null, message };
           steps = steps.map((each) =>
-            each.place === place
-              ? {
-                  ...each,
-                  state: 'running',
-                  attempts: each.attempts + 1,
-                  retry_at: null,
-                  message: isEnd ? { state: outcome, error: null } : failure(outcome),
-                }
-              : each,
+            each.place === place ? { ...each, ...begun, attempts: each.attempts + 1 } : each,
           );
         }
         expect(steps.filter(({ state }) => state === 'running').length).toBeLessThanOrEqual(maxParallel);

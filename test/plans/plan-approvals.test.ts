@@ -72,12 +72,8 @@ test('a step that asks is withdrawn with its plan', async () => {
   expect(await resolve(message_id)).toMatch(/^409 /);
 });
 
-const create = async (more: object = {}) => ({
-  session_id: await newSession(client),
-  description: 'secret',
-  steps: one,
-  ...more,
-});
+const SECRET = { description: 'secret', steps: one };
+const create = async (more: object = {}) => ({ session_id: await newSession(client), ...SECRET, ...more });
 
 test('policies deny the creation of a plan, on the record', async () => {
   const match = { actions: ['create'], arguments: [{ path: 'description', op: 'contains', value: 'secret' }] };

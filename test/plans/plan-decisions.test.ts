@@ -147,10 +147,8 @@ test('its creator decides by no way where a policy keeps it out', async () => {
 test('a credential that registered agents decides about no plan that they propose, unless its scope is full', async () => {
   const registrar = await person('admin');
   const { plan_id } = await proposed();
-  const own = (agentType: string) =>
-    api.database.query('UPDATE plans SET credential_id = $2, agent_type = $3 WHERE plan_id = $1', [
-      ...[plan_id, registrar.id, agentType],
-    ]);
+  const change = 'UPDATE plans SET credential_id = $2, agent_type = $3 WHERE plan_id = $1';
+  const own = (agentType: string) => api.database.query(change, [plan_id, registrar.id, agentType]);
   await own('planner');
   expect(await registrar.client.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
   await own('credential');
@@ -173,12 +171,8 @@ test('the page shows the whole plan, and its form decides', async () => {
   const address = `${api.baseUrl}/approve/${await tokenFor(plan.plan_id, 'rule_9')}`;
   const page = await (await fetch(address)).text();
   for (const said of [
-    ...[
-      'wants to carry out a plan of 2 steps.',
-      'The plan asks for your decision.',
-      secret,
-      'Send {{steps.facts.output}}',
-    ],
+    ...['wants to carry out a plan of 2 steps.', 'The plan asks for your decision.', secret],
+    'Send {{steps.facts.output}}',
     ...['<dt>grams</dt><dd>50</dd>', '<h3>1. facts</h3>', '<h3>2. send</h3>', '<dt>agent_type</dt><dd>echo</dd>'],
     ...['<dt>after</dt><dd><ol><li>facts</li></ol></dd>', '<dt>requires_approval</dt><dd>true</dd>'],
     '<dt>timeout_seconds</dt><dd>60</dd>',

@@ -2,7 +2,7 @@ import { type Plan, PlanResponse } from '../../contracts/api/plans.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
-import { until } from '../setup/until.js';
+import { type UntilOptions, until } from '../setup/until.js';
 
 type Step = Record<string, unknown>;
 
@@ -37,26 +37,24 @@ export async function withPolicy(client: ApiClient, policy: object, work: () => 
   }
 }
 
+/** The plan once it is as `is` says. */
+function untilIs(client: ApiClient, planId: string, is: (plan: Plan) => boolean, options: UntilOptions): Promise<Plan> {
+  return until(async () => {
+    const plan = await readPlan(client, planId);
+    return is(plan) ? plan : Promise.reject(new Error(summary(plan)));
+  }, options);
+}
+
 /** The plan once it is in this state. */
-export async function untilPlan(client: ApiClient, planId: string, state: string, timeoutMs = 60_000): Promise<Plan> {
-  return until(
-    async () => {
-      const plan = await readPlan(client, planId);
-      return plan.state === state ? plan : Promise.reject(new Error(summary(plan)));
-    },
-    { timeoutMs, what: `plan ${planId} in state ${state}` },
-  );
+export function untilPlan(client: ApiClient, planId: string, state: string, timeoutMs = 60_000): Promise<Plan> {
+  const what = `plan ${planId} in state ${state}`;
+  return untilIs(client, planId, (plan) => plan.state === state, { timeoutMs, what });
 }
 
 /** The plan once a step of it is in this state. */
-export async function untilStep(client: ApiClient, planId: string, stepId: string, state: string): Promise<Plan> {
-  return until(
-    async () => {
-      const plan = await readPlan(client, planId);
-      return stepStates(plan)[stepId] === state ? plan : Promise.reject(new Error(summary(plan)));
-    },
-    { what: `step ${stepId} of ${planId} in state ${state}` },
-  );
+export function untilStep(client: ApiClient, planId: string, stepId: string, state: string): Promise<Plan> {
+  const what = `step ${stepId} of ${planId} in state ${state}`;
+  return untilIs(client, planId, (plan) => stepStates(plan)[stepId] === state, { what });
 }
 
 /** The states of the steps by their ids. */

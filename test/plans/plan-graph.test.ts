@@ -14,6 +14,7 @@ const steps = (given: Given[]) =>
       ...(id !== undefined && { step_id: id }),
     })),
   }).steps;
+const waiting = (id: string, ...others: string[]): Given => ({ id, after: others });
 const text = (value: string) => ({ kind: 'text' as const, text: value });
 
 describe('the graph of a plan', () => {
@@ -40,22 +41,10 @@ describe('the graph of a plan', () => {
     ['what is no output', [{ id: 'a' }, { message: '{{steps.a.result}}' }], /steps\.1\.message/],
     ['a step that depends on itself', [{ id: 'a', after: ['a'] }], /waits for itself/],
     ['a step that uses its own output', [{ id: 'a', message: '{{ steps.a.output }}' }], /waits for itself/],
-    [
-      'a cycle of two',
-      [
-        { id: 'a', after: ['b'] },
-        { id: 'b', after: ['a'] },
-      ],
-      /waits for itself/,
-    ],
+    ['a cycle of two', [waiting('a', 'b'), waiting('b', 'a')], /waits for itself/],
     [
       'a cycle behind a valid step',
-      [
-        { id: 'a' },
-        { id: 'b', after: ['a', 'd'] },
-        { id: 'c', after: ['b'] },
-        { id: 'd', message: '{{steps.c.output}}' },
-      ],
+      [waiting('a'), waiting('b', 'a', 'd'), waiting('c', 'b'), { id: 'd', message: '{{steps.c.output}}' }],
       /waits for itself/,
     ],
   ])('%s is refused', (_what, given, problem) => {
@@ -68,22 +57,12 @@ describe('the graph of a plan', () => {
 describe('templates', () => {
   test('outputs are filled into texts, as often as they are named', () => {
     const parts = [text('{{steps.a.output}} and {{ steps.b-1.output }}'), text('{{steps.a.output}}')];
-    expect(
-      withOutputs(
-        parts,
-        new Map([
-          ['a', 'A'],
-          ['b-1', 'B'],
-        ]),
-      ),
-    ).toEqual([text('A and B'), text('A')]);
+    const outputs = new Map(Object.entries({ a: 'A', 'b-1': 'B' }));
+    expect(withOutputs(parts, outputs)).toEqual([text('A and B'), text('A')]);
   });
 
   test('an output stays as it is: no pattern of a replacement and no reference in it is carried out', () => {
-    const outputs = new Map([
-      ['a', "$& $1 $' {{steps.b.output}}"],
-      ['b', 'secret'],
-    ]);
+    const outputs = new Map(Object.entries({ a: "$& $1 $' {{steps.b.output}}", b: 'secret' }));
     expect(withOutputs([text('<{{steps.a.output}}>')], outputs)).toEqual([text("<$& $1 $' {{steps.b.output}}>")]);
   });
 

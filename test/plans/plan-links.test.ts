@@ -1,57 +1,53 @@
 import { expect, test } from 'vitest';
-import { AlertRule } from '../../contracts/api/alerts.js';
 import { webhook } from '../alerts/alert-fixture.js';
-import { approveButton, press, SLACK_SECRET } from '../alerts/slack-button.js';
-import { echo } from '../setup/agent.js';
-import { joinAgent } from '../setup/platform/fleet.js';
-import { sharedPlatform } from '../setup/platform/shared-platform.js';
+import { recordDeliveries } from '../alerts/record-deliveries.js';
+import { approveButton, press, slackChannel } from '../alerts/slack-button.js';
+import { serveApi } from '../api/served-api.js';
+import { decisions } from '../messages/approvals/approvals-fixture.js';
 import { type Arrived, receiver } from '../setup/receiver.js';
-import { until } from '../setup/until.js';
-import { createPlan, step, untilPlan } from './plan-fixture.js';
+import { createPlan, readPlan, step } from './plan-fixture.js';
 
-const shared = await sharedPlatform();
-const { client } = shared.platform;
+const api = await serveApi({ sequencer: true });
+const { client } = api;
+const { byToken } = decisions(api);
+const { announced, person, ruleBy, sendQueued } = recordDeliveries(api);
 
 test('a plan is announced as an approval, and starts by the token of the webhook or by a button in Slack', async () => {
-  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
   const [hook, slack, note] = [await receiver(), await receiver(), await receiver()];
-  const channel = { type: 'slack', config: { webhook_url: slack.url, signing_secret: SLACK_SECRET } };
-  const notifications = [webhook(hook.url), channel];
-  const condition = { event: 'plan.approval_required' };
-  const body = { name: 'plans', condition, notifications, approvers: ['U1'] };
-  await client.ok('/policies/new_alert', body, AlertRule);
+  const channels = [webhook(hook.url), slackChannel(slack.url)];
+  const rule = await ruleBy(await person('full'), channels, 'plan.approval_required', ['U1']);
+  /** A plan that waits, once `count` deliveries were sent. */
+  const proposed = async (count: number) => {
+    const plan = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
+    await announced(rule, count);
+    await sendQueued();
+    return plan;
+  };
 
-  const one = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
-  const { plan_id, session_id, input_request } = one;
-  const [arrived] = (await hook.untilArrived(1)) as [Arrived];
-  expect(arrived.body).toMatchObject({
+  const { plan_id, session_id, input_request } = await proposed(2);
+  const [{ body }] = hook.arrived as [Arrived];
+  const { request_id, digest, expires_at } = input_request ?? {};
+  expect(body).toMatchObject({
     ...{ event_type: 'plan.approval_required', type: 'approval_required', session_id },
     event: { plan_id, session_id, description: 'a plan', title: 'Start a plan: a plan', policy_id: null, guard: null },
-    ...{ request_id: input_request?.request_id, digest: input_request?.digest },
-    ...{ callback_token: expect.stringMatching(/^[\w-]{43}$/) },
-    resolve_url: `${shared.platform.devJson().base_url}/messages/${plan_id}/resolve`,
+    ...{ request_id, digest, expires_at, input_request, prompt: 'The plan starts when it is approved.' },
+    ...{
+      callback_token: expect.stringMatching(/^[\w-]{43}$/),
+      page_url: `${api.baseUrl}/approve/${body.callback_token}`,
+    },
+    resolve_url: `${api.baseUrl}/messages/${plan_id}/resolve`,
   });
-  expect(arrived.body).toMatchObject({
-    page_url: `${shared.platform.devJson().base_url}/approve/${arrived.body.callback_token}`,
-    ...{ prompt: 'The plan starts when it is approved.', expires_at: input_request?.expires_at, input_request },
-  });
-  const { callback_token, resolve_url } = arrived.body as { callback_token: string; resolve_url: string };
-  const answer = await client.raw(
-    new URL(resolve_url).pathname,
-    JSON.stringify({ callback_token, resolution: 'approved' }),
-    { 'content-type': 'application/json' },
-  );
-  expect(answer).toMatchObject({ status: 200, body: { message_id: plan_id, plan_id, new_state: 'working' } });
-  await untilPlan(client, plan_id, 'completed');
+  const { callback_token } = body;
+  expect(await byToken(plan_id, { callback_token, resolution: 'approved' })).toBe('200 working');
+  expect((await readPlan(client, plan_id)).state).toBe('running');
 
-  const other = await createPlan(client, [step('a', 'echo', 'two')], { auto_approve: false });
-  const posted = await until(() => slack.arrived.find(({ body }) => JSON.stringify(body).includes(other.plan_id)));
-  const button = approveButton(posted);
+  const other = await proposed(4);
+  const button = approveButton(slack.arrived.at(-1) as Arrived);
   expect((await press(client, button, { url: note.url, user: 'U2' })()).status).toBe(403);
   const once = press(client, button, { url: note.url });
   expect((await once()).status).toBe(200);
   expect((await once()).status).toBe(409);
-  const done = await untilPlan(client, other.plan_id, 'completed');
-  expect(done.decisions).toMatchObject([{ principal: { type: 'slack', id: 'U1' }, resolution: 'approved' }]);
-  await until(() => note.arrived.some(({ body }) => body.text === 'approved by <@U1>'));
+  const started = await readPlan(client, other.plan_id);
+  expect(started.state).toBe('running');
+  expect(started.decisions).toMatchObject([{ principal: { type: 'slack', id: 'U1' }, resolution: 'approved' }]);
 });

@@ -14,10 +14,8 @@ const join = (agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
 const resultOf = async (agent: RawAgent, callId: string) =>
   (await agent.next((frame) => frame.type === 'tool_result' && frame.in_reply_to === callId)).payload;
 
-const proposal = {
-  description: 'what I would do',
-  steps: [step('a', 'echo', 'one'), step('b', 'echo', '{{steps.a.output}}')],
-};
+const steps = [step('a', 'echo', 'one'), step('b', 'echo', '{{steps.a.output}}')];
+const proposal = { description: 'what I would do', steps };
 
 async function plansIn(session_id: string): Promise<PlanSummary[]> {
   return (await client.ok('/plans/get', { session_id }, PlansGetResponse)).plans;
@@ -27,25 +25,17 @@ await join('echo', echo);
 
 test('an agent proposes a plan by a tool call, once for one key; approved by somebody else it is carried out', async () => {
   const planner = await join('planner');
-  const { id: taskId, contextId } = await client.send('plan it', {
-    metadata: { agent_type: 'planner' },
-    blocking: false,
-  });
+  const metadata = { agent_type: 'planner' };
+  const { id: taskId, contextId } = await client.send('plan it', { metadata, blocking: false });
   const dispatch = await planner.nextOfType('dispatch');
-  const call = {
-    tool: 'plan.create',
-    arguments: proposal,
-    dispatch_id: dispatch.payload.dispatch_id,
-    idempotency_key: 'k',
-  };
+  const { dispatch_id } = dispatch.payload;
+  const call = { tool: 'plan.create', arguments: proposal, dispatch_id, idempotency_key: 'k' };
   const results = [];
   for (const id of [planner.send('tool_call', call), planner.send('tool_call', call)])
     results.push(await resultOf(planner, id));
   const [first, second] = results as [{ ok: boolean; result: Plan }, { ok: boolean; result: Plan }];
-  expect(first).toMatchObject({
-    ok: true,
-    result: { state: 'proposed', proposed_by: 'planner', session_id: contextId },
-  });
+  const result = { state: 'proposed', proposed_by: 'planner', session_id: contextId };
+  expect(first).toMatchObject({ ok: true, result });
   expect(second.result.plan_id).toBe(first.result.plan_id);
   expect(await plansIn(contextId)).toHaveLength(1);
   planner.send('dispatch_result', { result: 'proposed' }, dispatch.id);

@@ -119,16 +119,11 @@ test('the time for which a step waits for a human does not count', async () => {
   expect([ended.state, stepStates(ended)]).toEqual(['failed', { a: 'completed', b: 'failed' }]);
 });
 
+const LONG = '{{steps.long.output}}';
 test.each([
   ['that nobody can do', 'unknown-type', 'do', 'TARGET_UNAVAILABLE', 1],
-  [
-    'whose message outputs make too large',
-    'echo',
-    '{{steps.long.output}}{{steps.long.output}}',
-    'PAYLOAD_TOO_LARGE',
-    0,
-  ],
-  ['that uses an output ten thousand times', 'echo', '{{steps.long.output}}'.repeat(10_000), 'PAYLOAD_TOO_LARGE', 0],
+  ['whose message outputs make too large', 'echo', LONG.repeat(2), 'PAYLOAD_TOO_LARGE', 0],
+  ['that uses an output ten thousand times', 'echo', LONG.repeat(10_000), 'PAYLOAD_TOO_LARGE', 0],
 ])('a step %s fails with the reason, and others go on', async (_what, type, text, code, attempts) => {
   await record.agent('verbose', () => done('x'.repeat(200_000)));
   const steps = [step('long', 'verbose', 'talk'), step('b', type, text, { max_attempts: attempts + 1 })];
@@ -182,36 +177,23 @@ test('a proposed plan keeps its session from idling out', async () => {
   expect((await record.move(plan_id)).state).toBe('completed');
 });
 
-test.each([
-  [
-    'by a call',
-    'enough',
-    async ({ plan_id }: { plan_id: string }) => client.ok('/plans/cancel', { plan_id, reason: 'enough' }, PlanResponse),
-  ],
-  [
-    'with its session',
-    expect.stringMatching(/session has ended/),
-    async ({ session_id }: { session_id: string }) => client.failure('/sessions/close', { session_id }),
-  ],
-  [
-    'by an operator',
-    expect.stringMatching(/operator/),
-    async ({ plan_id }: { plan_id: string }) => record.activities.cancelPlanByOperator(record.inputOf(plan_id)),
-  ],
-])(
-  'a plan that is canceled %s cancels the messages under way, and starts no further step',
-  async (_how, reason, end) => {
-    const steps = [step('a', 'silent', 'go'), step('b', 'echo', 'then', { depends_on: ['a'] })];
-    const { plan_id, session_id } = await record.run(steps);
-    await end({ plan_id, session_id });
-    const canceled = await record.move(plan_id);
-    expect(canceled).toMatchObject({ state: 'canceled', error: { code: 'CANCELED', message: reason } });
-    expect(stepStates(canceled)).toEqual({ a: 'failed', b: 'skipped' });
-    expect((await client.message(canceled.steps[0]?.message_id ?? '')).state).toBe('canceled');
-    const [event] = await record.events(session_id, 'plan.canceled');
-    expect(event).toEqual({ event_type: 'plan.canceled', plan_id, session_id, reason });
-  },
-);
+type End = (plan_id: string, session_id: string) => Promise<unknown>;
+test.each<[string, string | RegExp, End]>([
+  ['by a call', 'enough', (plan_id) => client.ok('/plans/cancel', { plan_id, reason: 'enough' }, PlanResponse)],
+  ['with its session', /session has ended/, (_plan, session_id) => client.failure('/sessions/close', { session_id })],
+  ['by an operator', /operator/, (plan_id) => record.activities.cancelPlanByOperator(record.inputOf(plan_id))],
+])('a plan that is canceled %s cancels what is under way, and starts no further step', async (_how, text, end) => {
+  const reason = typeof text === 'string' ? text : expect.stringMatching(text);
+  const steps = [step('a', 'silent', 'go'), step('b', 'echo', 'then', { depends_on: ['a'] })];
+  const { plan_id, session_id } = await record.run(steps);
+  await end(plan_id, session_id);
+  const canceled = await record.move(plan_id);
+  expect(canceled).toMatchObject({ state: 'canceled', error: { code: 'CANCELED', message: reason } });
+  expect(stepStates(canceled)).toEqual({ a: 'failed', b: 'skipped' });
+  expect((await client.message(canceled.steps[0]?.message_id ?? '')).state).toBe('canceled');
+  const [event] = await record.events(session_id, 'plan.canceled');
+  expect(event).toEqual({ event_type: 'plan.canceled', plan_id, session_id, reason });
+});
 
 const refusal = async (body: object) =>
   client.failure('/plans/create', {

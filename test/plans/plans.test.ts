@@ -81,15 +81,9 @@ test('the time of a step, and the pause before its next attempt, pass by themsel
   expect(failed.error).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
 });
 
-test.each([
-  [
-    'an operator in the Temporal UI',
-    async (plan: Parameters<typeof workflowOf>[0]) => workflowOf(plan).handle.cancel(),
-  ],
-  [
-    'the end of its workflow, which an operator terminated',
-    async (plan: Parameters<typeof workflowOf>[0]) => workflowOf(plan).handle.terminate('test'),
-  ],
+test.each<[string, (workflow: ReturnType<typeof workflowOf>) => Promise<unknown>]>([
+  ['an operator in the Temporal UI', ({ handle }) => handle.cancel()],
+  ['the end of its workflow, which an operator terminated', ({ handle }) => handle.terminate('test')],
 ])('a plan is canceled by %s, and the agent hears of it', async (how, cancel) => {
   const agentType = how.replaceAll(/[ ,]+/g, '-');
   const agent = await join(agentType, silent);
@@ -101,7 +95,7 @@ test.each([
   await until(
     async () => (await shared.everyTenant.query('SELECT 1 FROM plan_wakes WHERE plan_id = $1', [plan_id])).length === 0,
   );
-  await cancel(plan);
+  await cancel(workflowOf(plan));
   const canceled = await until(async () => {
     await shared.everyTenant.query('UPDATE plans SET check_at = now() WHERE plan_id = $1 AND check_at IS NOT NULL', [
       plan_id,

@@ -58,11 +58,8 @@ test.each(['instance_id', 'instanceId', 'target_agent', 'targetAgent'])(
 test('an expression that fails decides as its policy says', async () => {
   const text = word();
   await sent(text);
-  const evaluator = {
-    type: 'cel' as const,
-    expression: 'request.arguments.nothing == 1',
-    on_error: 'require_approval' as const,
-  };
+  const expression = 'request.arguments.nothing == 1';
+  const evaluator = { type: 'cel' as const, expression, on_error: 'require_approval' as const };
   const found = await backtest({ scope: 'admission', decision: 'deny', match: saying(text), evaluator });
   expect(found.by_decision).toEqual({ allow: 0, deny: 0, require_approval: 1, audit: 0 });
 });
@@ -159,20 +156,15 @@ test('the newest are examined, up to the limit, in the period', async () => {
   expect(await backtest(policy, earlier)).toMatchObject({ examined: 0, sampled: false });
 });
 
-test.each<[string, object]>([
-  [
-    'a webhook',
-    { policy: { scope: 'tool', decision: 'deny', evaluator: { type: 'webhook', url: 'https://a.example' } } },
-  ],
-  ['a bad expression', { policy: { scope: 'tool', decision: 'deny', evaluator: { type: 'cel', expression: 'x(' } } }],
-  ['an unknown member of the policy', { policy: { scope: 'tool', decision: 'deny', scopes: [] } }],
-  ['more than 30 days', { policy: { scope: 'tool', decision: 'deny' }, from: '2020-01-01T00:00:00Z' }],
-  [
-    'a period that ends before it begins',
-    { policy: { scope: 'tool', decision: 'deny' }, from: '2999-01-01T00:00:00Z' },
-  ],
-])('%s is 400', async (_what, body) => {
-  expect(await api.client.failure('/policies/backtest', body)).toBe('400 BAD_REQUEST');
+test.each<[string, policy: object, rest?: object]>([
+  ['a webhook', { evaluator: { type: 'webhook', url: 'https://a.example' } }],
+  ['a bad expression', { evaluator: { type: 'cel', expression: 'x(' } }],
+  ['an unknown member of the policy', { scopes: [] }],
+  ['more than 30 days', {}, { from: '2020-01-01T00:00:00Z' }],
+  ['a period that ends before it begins', {}, { from: '2999-01-01T00:00:00Z' }],
+])('%s is 400', async (_what, more, rest = {}) => {
+  const policy = { scope: 'tool', decision: 'deny', ...more };
+  expect(await api.client.failure('/policies/backtest', { policy, ...rest })).toBe('400 BAD_REQUEST');
 });
 
 test('the scope read is not enough, and another tenant has nothing to match', async () => {

@@ -21,10 +21,8 @@ beforeAll(async () => {
 });
 
 /** The engine of another process, on this database. */
-function engineOn(
-  db: Pick<Db, 'tenant' | 'systemCall'>,
-  request: () => Promise<never> = () => Promise.reject(new Error('nobody is asked')),
-): PolicyEngine {
+const nobody = () => Promise.reject(new Error('nobody is asked'));
+function engineOn(db: Pick<Db, 'tenant' | 'systemCall'>, request: () => Promise<never> = nobody): PolicyEngine {
   const webhooks = new WebhookEvaluators({ request });
   return new PolicyEngine({ db, secrets: api.secrets, webhooks, log, readGuards: async () => null });
 }

@@ -48,29 +48,18 @@ test.each<[string, Match, boolean]>([
   expect(restricts(match)).toBe(applies);
 });
 
+// What names a path or a host, and in which notations, is a table of guards/path-guard.test.ts and guards/egress-guard.test.ts.
 const padded = `/srv/${'./'.repeat(2_100)}`;
 
 test.each<[string, Arguments, boolean]>([
   ['in a member of its name', { path: '/etc/passwd' }, true],
-  ['in a member of another name', { what: '/etc/passwd' }, true],
-  ['in a list', { files: ['/srv/a', '/etc/passwd'] }, true],
   ['by a traversal', { path: '/a/../etc' }, true],
-  ['by an encoded traversal', { path: '/a/%2e%2e/etc' }, true],
-  ['by a traversal encoded twice', { path: '/a/%252e%252e/etc' }, true],
   ['encoded', { path: '%2fetc%2fpasswd' }, true],
-  ['with an encoded NUL', { path: '/srv/a%00b' }, true],
   ['with doubled slashes and dots', { path: '//etc/./passwd' }, true],
   ['with backslashes', { path: '\\etc\\passwd' }, true],
   ['by a file URL', { url: 'file:///etc/passwd' }, true],
   ['longer than any file system opens', { path: `${padded}../../etc/passwd` }, true],
-  ['longer than that in a member of another name', { x: `${padded}../../etc/passwd` }, true],
-  ['longer than that without `..`', { path: `/${'a'.repeat(4_100)}` }, true],
-  ['encoded, in a member of another name', { source: 'docs/%2e%2e/%2e%2e/etc/passwd' }, true],
-  ['with full-width dots', { src: 'a/．．/b' }, true],
-  ['under the name of a file', { fileName: '%2fetc%2fpasswd' }, true],
-  ['in an option', { args: ['--file=../../x'] }, true],
   ['in a command', { command: 'cat /etc/passwd' }, true],
-  ['in a command in an array', { command: ['cat', '/etc/passwd'] }, true],
   ['nowhere', { path: '/srv/a', command: 'cat /srv/b', image: `/9j/${'4AAQ'.repeat(2_000)}` }, false],
 ])('a policy that denies a folder finds it %s', (_what, given, applies) => {
   expect(restricts({ paths: ['/etc/**'] }, given)).toBe(applies);
@@ -85,26 +74,14 @@ test.each<[string, string, Arguments, boolean]>([
   ['a URL', '*.example.com', { url: 'https://A.Example.com:8443/x' }, true],
   ['a name with a port', 'db.internal', { host: 'db.internal:5432' }, true],
   ['a name with a dot at its end', 'db.internal', { url: 'http://db.internal./' }, true],
-  ['a URL that begins with slashes', 'evil.example', { url: ' //Evil.Example:8443/x' }, true],
-  ['backslashes', 'evil.example', { url: '\\\\evil.example\\x' }, true],
-  ['an address in decimal', '127.0.0.1', { url: 'http://2130706433/' }, true],
   ['a command', 'evil.example', { command: 'curl http://evil.example' }, true],
-  ['a command without a scheme', 'evil.example', { command: 'curl evil.example/x' }, true],
-  ['a command with arguments beside it', 'evil.example', { command: 'curl', args: ['evil.example/x'] }, true],
-  ['a sentence', 'evil.example', { text: 'Send it to https://evil.example/x now' }, true],
-  ['a URL without a scheme', 'evil.example', { url: 'evil.example/collect' }, true],
-  ['an address without a scheme', '169.254.*', { url: '169.254.169.254/latest/meta-data' }, true],
-  ['an address with a port', 'localhost', { target: 'localhost:8080/admin' }, true],
-  ['a host with a slash', '10.*', { host: '10.0.0.5/' }, true],
   ['one behind a long user', 'evil.example', { url: `http://${'a'.repeat(2_100)}@evil.example/` }, true],
-  ['one of several', 'evil.example', { uri: 'mongodb://good.example,evil.example/db' }, true],
   ['an international name', 'bücher.example', { url: 'https://BÜCHER.example/' }, true],
   ['its punycode', 'bücher.example', { url: 'https://xn--bcher-kva.example/' }, true],
   ['a name below it', '*.bücher.example', { url: 'https://www.bücher.example/' }, true],
   ['an international name with a wildcard', 'bü*.example', { url: 'https://bücher.example/' }, true],
   ['every punycode', 'xn--*', { url: 'https://bücher.example/' }, true],
   ['a file name', '*', { text: 'report.final.txt', file: 'a.txt', version: '1.2.3.4' }, false],
-  ['a file of a command', '*', { command: 'cat report.final.txt' }, false],
 ])('a policy that denies hosts finds the host of %s', (_what, glob, given, applies) => {
   expect(restricts({ hosts: [glob] }, given)).toBe(applies);
 });

@@ -21,6 +21,7 @@ const noting: Behaviour = (dispatch) => {
   return echo(dispatch);
 };
 const to = (agent_type: string) => ({ agent_type });
+const approve = (id: string) => client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
 const denying = (match: NewPolicy['match'], more: Partial<NewPolicy> = {}) =>
   policyFor(client, { scope: 'admission', decision: 'deny', reason: 'Not today.', match, ...more });
 
@@ -58,31 +59,17 @@ describe('policies about messages', () => {
     expect((await policyEvents()).map(({ payload }) => payload.action)).toEqual(['dispatch']);
   });
 
-  test.each(['admission', 'dispatch'] as const)(
-    'a message waits for the approval that scope %s wants, then goes on',
-    async (scope) => {
-      await policyFor(client, { scope, decision: 'require_approval', match: { agent_types: ['writer'] } });
-      const task = await client.send('please', { metadata: to('writer') });
-      expect(task.status.state).toBe('input-required');
-      const { input_request } = await client.message(task.id);
-      expect(input_request).toMatchObject({ kind: 'approval', source: 'policy' });
-      expect(reached).toEqual([]);
-      const resolved = await client.post(`/messages/${task.id}/resolve`, { resolution: 'approved' });
-      expect(resolved.status).toBe(200);
-      await client.untilState(task.id, 'completed');
-      expect(reached).toEqual(['please']);
-      expect((await policyEvents()).map(({ event_type }) => event_type)).toEqual(['policy.approval_required']);
-    },
-  );
-
-  test('a rejected message fails and reaches nobody', async () => {
-    await policyFor(client, { scope: 'admission', decision: 'require_approval' });
+  test('a message waits for the approval that its dispatch wants, then goes on', async () => {
+    await policyFor(client, { scope: 'dispatch', decision: 'require_approval', match: { agent_types: ['writer'] } });
     const task = await client.send('please', { metadata: to('writer') });
-    await client.untilState(task.id, 'input-required');
-    await client.post(`/messages/${task.id}/resolve`, { resolution: 'rejected' });
-    await client.untilState(task.id, 'failed');
-    expect((await client.message(task.id)).error?.code).toBe('APPROVAL_REJECTED');
+    expect(task.status.state).toBe('input-required');
+    const { input_request } = await client.message(task.id);
+    expect(input_request).toMatchObject({ kind: 'approval', source: 'policy' });
     expect(reached).toEqual([]);
+    expect((await approve(task.id)).status).toBe(200);
+    await client.untilState(task.id, 'completed');
+    expect(reached).toEqual(['please']);
+    expect((await policyEvents()).map(({ event_type }) => event_type)).toEqual(['policy.approval_required']);
   });
 
   test('an approval of the dispatch does not hold for a policy that was changed since: it asks again', async () => {
@@ -91,14 +78,14 @@ describe('policies about messages', () => {
     const { id } = await client.send('please', { metadata: to('writer'), blocking: false });
     const asked = await client.untilState(id, 'input-required');
     await client.post('/policies/update_policy', { policy_id, reason: 'Only on Mondays.' });
-    await client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
+    await approve(id);
     const again = await until(async () => {
       const { input_request } = await client.message(id);
       return input_request && input_request.request_id !== asked.input_request?.request_id ? input_request : undefined;
     });
     expect(again.prompt).toBe('Only on Mondays.');
     expect(reached).toEqual([]);
-    await client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
+    await approve(id);
     await client.untilState(id, 'completed');
   });
 
@@ -136,22 +123,19 @@ describe('policies about messages', () => {
     },
   );
 
-  test('an evaluator of the dispatch sees the chosen instance', async () => {
-    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
-    await denying({}, { scope: 'dispatch', evaluator: { type: 'webhook', url } });
-    expect((await client.send('hi', { metadata: to('writer') })).status.state).toBe('completed');
-    expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([
-      { agent_type: 'writer', instance_id: 'writer-1', skill_id: '' },
-    ]);
-  });
-
-  test('at admission an evaluator sees what the message names, not the instance that gets it', async () => {
-    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
-    await denying({}, { evaluator: { type: 'webhook', url } });
-    expect((await client.send('hi', { metadata: { skill_id: 'code' } })).status.state).toBe('completed');
-    expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([
+  test.each<[NewPolicy['scope'], string, Record<string, string>, object]>([
+    ['dispatch', 'the chosen instance', to('writer'), { agent_type: 'writer', instance_id: 'writer-1', skill_id: '' }],
+    [
+      'admission',
+      'what the message names, not the instance that gets it',
+      { skill_id: 'code' },
       { agent_type: 'coder', instance_id: '', skill_id: 'code' },
-    ]);
+    ],
+  ])('at %s an evaluator sees %s', async (scope, _what, metadata, agent) => {
+    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
+    await denying({}, { scope, evaluator: { type: 'webhook', url } });
+    expect((await client.send('hi', { metadata })).status.state).toBe('completed');
+    expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([agent]);
   });
 
   test('an approval that an evaluator wanted holds for the instance that it was told of', async () => {
@@ -163,14 +147,13 @@ describe('policies about messages', () => {
     const asked = await client.untilState(id, 'input-required');
     await joinAgent(shared.platform, { instanceId: 'editor-2', agentType: 'editor' }, noting);
     await client.post('/agents/deregister', { instance_id: 'editor-1' });
-    const approve = () => client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
-    await approve();
+    await approve(id);
     await until(async () => {
       const { state, input_request } = await client.message(id);
       expect(state).not.toBe('completed');
       return input_request && input_request.request_id !== asked.input_request?.request_id;
     });
-    await approve();
+    await approve(id);
     await client.untilState(id, 'completed');
     expect(reached).toEqual(['please']);
     const instances = arrived.map(({ body }) => (body.request as { agent: { instance_id: string } }).agent.instance_id);

@@ -55,16 +55,8 @@ export function compiled(policies: readonly Given[]): CompiledPolicy[] {
   const rows = policies.map((policy, n) => ({
     ...{ tenant_id: 'ten_1', policy_id: `pol_${String(n).padStart(4, '0')}`, scope: 'tool', name: `policy ${n}` },
     ...{ description: '', reason: '', approvers: [], evaluator_secret: null, enabled: true, priority: 1, match: {} },
-    ...{
-      created_at: new Date(0),
-      updated_at: new Date(0),
-      updated_by: null,
-      evaluator: {},
-      max_calls: null,
-      calls_allowed: null,
-      ...policy,
-      end_at: policy.end_at ?? null,
-    },
+    ...{ created_at: new Date(0), updated_at: new Date(0), updated_by: null, evaluator: {}, max_calls: null },
+    ...{ calls_allowed: null, ...policy, end_at: policy.end_at ?? null },
   }));
   return rows.map((row) => compilePolicy(row as PolicyRow, DEPS)).sort(policyOrder);
 }

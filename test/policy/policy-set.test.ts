@@ -12,14 +12,13 @@ import { PolicySet } from '../../policy/policy-set.js';
 import { runsOf } from '../setup/seed.js';
 import { compiled, type Given } from './policy-fixture.js';
 
+const READ: PolicyRequest = { scope: 'tool', action: 'call', tool: 'files.read' };
+
 /** The same policies without an index: each is asked all its conditions. */
-const plainList = (policies: readonly CompiledPolicy[]) =>
-  new PolicySet(
-    policies.map((policy) => ({
-      ...policy,
-      conditions: policy.conditions.map((condition) => ({ ...condition, keys: [] })),
-    })),
-  );
+const plainList = (policies: readonly CompiledPolicy[]) => new PolicySet(policies.map(withoutKeys));
+function withoutKeys({ conditions, ...policy }: CompiledPolicy): CompiledPolicy {
+  return { ...policy, conditions: conditions.map((condition) => ({ ...condition, keys: [] })) };
+}
 
 function decision(set: PolicySet, request: PolicyRequest, later: LaterFact[]): [EarlyVerdict, PolicyTrace[]] {
   const trace: PolicyTrace[] = [];
@@ -140,11 +139,7 @@ test('of a hundred policies just those that match are looked at, wherever they s
         const tool = matching.includes(n) ? 'files.read' : `tool-${n}`;
         return { decision: 'audit', priority: 1, match: { tools: [tool] } };
       });
-      const [verdict] = decision(
-        new PolicySet(compiled(given)),
-        { scope: 'tool', action: 'call', tool: 'files.read' },
-        [],
-      );
+      const [verdict] = decision(new PolicySet(compiled(given)), READ, []);
       const audits = verdict === 'later' ? [] : verdict.audits.map(({ name }) => name);
       expect(audits).toEqual(matching.map((n) => `policy ${n}`));
     }),
@@ -200,9 +195,7 @@ describe('how many policies are looked at', () => {
   const thousand = (matchOf: (n: number) => Match) =>
     Array.from({ length: 1_000 }, (_, n): Given => ({ decision: 'deny', priority: 1, match: matchOf(n) }));
   const about: PolicyRequest = {
-    scope: 'tool',
-    action: 'call',
-    tool: 'files.read',
+    ...READ,
     agent: { agent_type: 'type-7', instance_id: 'type-7-1' },
     arguments: { path: '/srv/7/a', url: 'https://api.host-7.test/x', id: 7 },
   };
@@ -230,10 +223,9 @@ describe('how many policies are looked at', () => {
 
 test('a policy that has ended decides nothing, and says since when', () => {
   const given = (end_at: Date): Given => ({ decision: 'deny', end_at });
-  const request: PolicyRequest = { scope: 'tool', action: 'call', tool: 'files.read' };
-  const [ended, trace] = decision(new PolicySet(compiled([given(new Date(0))])), request, []);
+  const [ended, trace] = decision(new PolicySet(compiled([given(new Date(0))])), READ, []);
   expect(ended).toMatchObject({ decision: 'allow' });
   expect(trace).toMatchObject([{ outcome: 'not_matched', explanation: 'It ended at 1970-01-01T00:00:00.000Z.' }]);
-  const [running] = decision(new PolicySet(compiled([given(new Date(Date.now() + 60_000))])), request, []);
+  const [running] = decision(new PolicySet(compiled([given(new Date(Date.now() + 60_000))])), READ, []);
   expect(running).toMatchObject({ decision: 'deny' });
 });

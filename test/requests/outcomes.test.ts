@@ -9,12 +9,8 @@ const { approvalsOf, held, calling, sent, events, outcome } = await approvalsFix
 
 /** The outcome of the only request of a message. */
 async function outcomeOf(message_id: string) {
-  const [row] = await api.database.query<{ request_id: string }>(
-    'SELECT request_id FROM input_requests WHERE message_id = $1',
-    [message_id],
-  );
-  const { request } = await api.client.ok('/requests/get_by_id', row ?? {}, RequestGetByIdResponse);
-  return request.outcome;
+  const [row] = await api.database.query('SELECT request_id FROM input_requests WHERE message_id = $1', [message_id]);
+  return (await api.client.ok('/requests/get_by_id', row ?? {}, RequestGetByIdResponse)).request.outcome;
 }
 const effects = async (message_id: string) =>
   (await events(message_id, 'message.decision_effect')).map(({ payload }) => payload.outcome);

@@ -9,6 +9,7 @@ import {
 import { joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture, EXECUTOR } from '../messages/approvals/approvals-fixture.js';
+import { createPlan, step } from '../plans/plan-fixture.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 
 const api = await serveApi();
@@ -19,11 +20,8 @@ const list = (body: object = {}, client: ApiClient = api.client) =>
 const one = async (request_id: string, client: ApiClient = api.client) =>
   (await client.ok('/requests/get_by_id', { request_id }, RequestGetByIdResponse)).request;
 const openOf = async (message_id: string) => {
-  const [row] = await api.database.query<{ request_id: string }>(
-    "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'",
-    [message_id],
-  );
-  return row?.request_id ?? '';
+  const open = "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'";
+  return (await api.database.value<string>(open, [message_id])) ?? '';
 };
 const idsOf = (requests: RequestRecord[]) => requests.map(({ request_id }) => request_id);
 
@@ -37,14 +35,11 @@ test('a request says what is asked, by whom, and afterwards who decided', async 
     sent_by: { type: 'credential' },
   });
   expect(await outcome(client, id, { resolution: 'approved', comment: 'fine' })).toBe('200 working');
+  const by = { type: 'credential', id: approver, name: expect.any(String) };
   const decided = await one(request.request_id, client);
   expect(decided).toMatchObject({
     ...{ state: 'decided', may_answer: false, outcome: { state: 'pending' } },
-    decided: {
-      resolution: 'approved',
-      comment: 'fine',
-      principals: [{ type: 'credential', id: approver, name: expect.any(String) }],
-    },
+    decided: { resolution: 'approved', comment: 'fine', principals: [by] },
   });
   expect(await api.client.failure('/requests/get_by_id', { request_id: 'req_x' })).toBe('404 NOT_FOUND');
 });
@@ -88,9 +83,8 @@ test('pages go on by cursor, in each order, and no request is missed or repeated
   expect(await walk({ sort: 'expires' })).toEqual(ids.toReversed());
   const { next_cursor: cursor } = await list({ approver: type, page_size: 2 });
   expect(await api.client.failure('/requests/get', { approver: 'another', cursor })).toBe('400 BAD_REQUEST');
-  expect(await (await person('admin')).client.failure('/requests/get', { approver: type, cursor })).toBe(
-    '400 BAD_REQUEST',
-  );
+  const { client: another } = await person('admin');
+  expect(await another.failure('/requests/get', { approver: type, cursor })).toBe('400 BAD_REQUEST');
 });
 
 test('each filter leaves out what it does not name', async () => {
@@ -101,16 +95,12 @@ test('each filter leaves out what it does not name', async () => {
   const { session_id = '', agent_type } = found ?? {};
   const same = { tool, session_id, agent_type, kind: 'approval', source: 'policy', after: '2020-01-01T00:00:00Z' };
   expect(idsOf((await list(same)).requests)).toEqual([request.request_id]);
-  const others = [
-    ...[{ session_id: 'ses_x' }, { agent_type: 'painter' }, { kind: 'form' }, { source: 'agent' }],
-    ...[
-      { before: '2020-01-01T00:00:00Z' },
-      { after: '2090-01-01T00:00:00Z' },
-      { user_id: 'ada' },
-      { state: 'decided' },
-    ],
-  ];
-  for (const other of others) expect((await list({ tool, ...other })).requests).toEqual([]);
+  const others = {
+    ...{ session_id: 'ses_x', agent_type: 'painter', kind: 'form', source: 'agent', user_id: 'ada', state: 'decided' },
+    ...{ before: '2020-01-01T00:00:00Z', after: '2090-01-01T00:00:00Z' },
+  };
+  for (const [name, value] of Object.entries(others))
+    expect([name, (await list({ tool, [name]: value })).requests]).toEqual([name, []]);
 });
 
 test('mine are those that the caller may answer now', async () => {
@@ -135,23 +125,16 @@ test('earlier decisions about the same tool call are found by its arguments', as
   }
   await calling({ ...args, amount: 10 });
   const { request } = await calling(args);
-  const { requests } = await api.client.ok(
-    '/requests/get_similar',
-    { request_id: request.request_id },
-    RequestGetSimilarResponse,
-  );
+  const { request_id } = request;
+  const { requests } = await api.client.ok('/requests/get_similar', { request_id }, RequestGetSimilarResponse);
   expect(idsOf(requests)).toEqual(ids.toReversed());
   expect(requests.map(({ decided }) => decided?.resolution)).toEqual(['rejected', 'approved']);
 });
 
 test('a proposed plan is among them', async () => {
-  const { contextId: session_id } = await api.client.send('hi', {
-    metadata: { agent_type: 'worker' },
-    blocking: false,
+  const { plan_id, session_id } = await createPlan(api.client, [step('look', 'worker', 'look')], {
+    auto_approve: false,
   });
-  const steps = [{ description: 'look', message: 'look', agent_type: 'worker' }];
-  const { body } = await api.client.post('/plans/create', { session_id, description: 'a plan', steps });
-  const { plan_id } = (body as { plan: { plan_id: string } }).plan;
   const { requests } = await list({ session_id });
   expect(requests).toMatchObject([{ plan_id, input_request: { source: 'plan' }, about: 'a plan', may_answer: true }]);
 });

@@ -3,17 +3,15 @@ import { ResolveManyResponse } from '../../contracts/api/policies/requests.js';
 import { ASKS, answerMessage } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
+import { createPlan, step } from '../plans/plan-fixture.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 
 const api = await serveApi();
 const { caller, held, sent, outcome } = await approvalsFixture(api);
 
 const openOf = async (message_id: string) => {
-  const [row] = await api.database.query<{ request_id: string }>(
-    'SELECT request_id FROM input_requests WHERE message_id = $1 ORDER BY requested_at DESC LIMIT 1',
-    [message_id],
-  );
-  return row?.request_id ?? '';
+  const newest = 'SELECT request_id FROM input_requests WHERE message_id = $1 ORDER BY requested_at DESC LIMIT 1';
+  return (await api.database.value<string>(newest, [message_id])) ?? '';
 };
 /** The codes of the results; `ok` for one that was decided. */
 async function resolveMany(request_ids: string[], body: object = {}, client: ApiClient = api.client) {
@@ -22,8 +20,8 @@ async function resolveMany(request_ids: string[], body: object = {}, client: Api
   expect(results.map(({ request_id }) => request_id)).toEqual(request_ids);
   return results.map(({ ok, code }) => (ok ? 'ok' : code));
 }
-const stateOf = async (message_id: string) =>
-  (await api.database.query('SELECT state FROM messages WHERE message_id = $1', [message_id]))[0]?.state;
+const stateOf = (message_id: string) =>
+  api.database.value('SELECT state FROM messages WHERE message_id = $1', [message_id]);
 
 test('each request is decided by itself, and one that is refused stops no other', async () => {
   const [first, decided, last] = [await held(), await held(), await held()];
@@ -48,18 +46,8 @@ test('a dry run says the same and decides nothing', async () => {
 test('what an agent asked, and a plan, are decided too', async () => {
   const asked = await sent();
   await answerMessage(api, asked, ASKS);
-  const { contextId: session_id } = await api.client.send('hi', {
-    metadata: { agent_type: 'worker' },
-    blocking: false,
-  });
-  const steps = [{ description: 'look', message: 'look', agent_type: 'worker' }];
-  const { body } = await api.client.post('/plans/create', { session_id, description: 'a plan', steps });
-  const { plan_id } = (body as { plan: { plan_id: string } }).plan;
-  const [row] = await api.database.query<{ request_id: string }>(
-    'SELECT request_id FROM input_requests WHERE plan_id = $1',
-    [plan_id],
-  );
-  const ids = [await openOf(asked), row?.request_id ?? ''];
+  const plan = await createPlan(api.client, [step('look', 'worker', 'look')], { auto_approve: false });
+  const ids = [await openOf(asked), plan.input_request?.request_id ?? ''];
   expect(await resolveMany(ids, { dry_run: true })).toEqual(['ok', 'ok']);
   expect(await resolveMany(ids)).toEqual(['ok', 'ok']);
   const elsewhere = await api.clientOf(await api.otherTenant(), ['full']);

@@ -4,11 +4,10 @@ import { createTokens } from '../../auth/tokens.js';
 import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
-import { newKey } from './signing-key.js';
+import { CLAIMS, newKey } from './signing-key.js';
 
 const log = createLogger({ level: 'silent' });
-const TENANT = 'ten_1';
-const CLAIMS = { tenant_id: TENANT, agent_type: 'credential', scopes: ['read' as const], sub: 'c', credential_id: 'c' };
+const TENANT = CLAIMS.tenant_id;
 const AWAY = new PlatformError('SERVICE_UNAVAILABLE', 'away');
 
 beforeEach(() => {

@@ -12,6 +12,9 @@ function outbound(options: Partial<OutboundOptions> = {}): Outbound {
 const greet = () => httpServer((_request, response) => response.setHeader('connection', 'close').end('hello'));
 const v4 = (...addresses: string[]): LookupAddress[] => addresses.map((address) => ({ address, family: 4 }));
 const refused = { code: 'FORBIDDEN_ADDRESS', requestSent: false };
+const LIMIT = { timeoutMs: 5_000 };
+const expectRefused = (client: Outbound, url: string) =>
+  expect(client.request(url, LIMIT)).rejects.toMatchObject(refused);
 
 const PRIVATE_HOSTS = [
   '127.0.0.1',
@@ -58,7 +61,7 @@ test.each(PRIVATE_HOSTS)('refuses the private address %s without opening a conne
   const client = outbound();
   const url = `http://${host}:${server.port}/`;
   expect(() => client.checkUrl(url)).toThrow(expect.objectContaining(refused));
-  await expect(client.request(url, { timeoutMs: 5_000 })).rejects.toMatchObject(refused);
+  await expectRefused(client, url);
   await expect(client.stream(url, { headersTimeoutMs: 5_000 })).rejects.toMatchObject(refused);
   expect(server.connections()).toBe(0);
 });
@@ -83,17 +86,15 @@ test.each([
   const client = outbound({ allowCidrs: ['0.0.0.0/0'] });
   const error = { code: 'BAD_URL', requestSent: false };
   expect(() => client.checkUrl(url)).toThrow(expect.objectContaining(error));
-  await expect(client.request(url, { timeoutMs: 5_000 })).rejects.toMatchObject(error);
+  await expect(client.request(url, LIMIT)).rejects.toMatchObject(error);
 });
 
 test.each(['http', 'https'])('refuses a name that resolves to a private address, for %s', async (scheme) => {
   const server = await greet();
   const client = outbound({ lookup: async () => v4('127.0.0.1') });
   const url = `${scheme}://name.example:${server.port}/`;
-  await expect(client.request(url, { timeoutMs: 5_000 })).rejects.toMatchObject(refused);
-  await expect(outbound().request(`${scheme}://localhost:${server.port}/`, { timeoutMs: 5_000 })).rejects.toMatchObject(
-    refused,
-  );
+  await expectRefused(client, url);
+  await expectRefused(outbound(), `${scheme}://localhost:${server.port}/`);
   expect(server.connections()).toBe(0);
 });
 
@@ -101,9 +102,7 @@ test('refuses a name with one private address among allowed ones', async () => {
   const server = await greet();
   for (const addresses of [v4('127.0.0.1', '127.0.0.2'), v4('127.0.0.2', '127.0.0.1'), []]) {
     const client = outbound({ allowCidrs: ['127.0.0.1/32'], lookup: async () => addresses });
-    await expect(client.request(`http://name.example:${server.port}/`, { timeoutMs: 5_000 })).rejects.toMatchObject(
-      refused,
-    );
+    await expectRefused(client, `http://name.example:${server.port}/`);
   }
   expect(server.connections()).toBe(0);
 });
@@ -113,16 +112,16 @@ test('connects to what it checked, and checks again when the name is rebound', a
   const lookup = vi.fn().mockResolvedValueOnce(v4('127.0.0.1')).mockResolvedValue(v4('127.0.0.2'));
   const client = outbound({ allowCidrs: ['127.0.0.1/32'], lookup });
   const url = `http://name.example:${server.port}/`;
-  await expect(client.request(url, { timeoutMs: 5_000 })).resolves.toMatchObject({ status: 200 });
+  await expect(client.request(url, LIMIT)).resolves.toMatchObject({ status: 200 });
   expect(lookup).toHaveBeenCalledTimes(1);
-  await expect(client.request(url, { timeoutMs: 5_000 })).rejects.toMatchObject(refused);
+  await expectRefused(client, url);
   expect(server.connections()).toBe(1);
 });
 
 test('sends nothing when the peer of the open socket is not the address that was allowed', async () => {
   const server = await greet();
   const client = outbound({ allowCidrs: ['0.0.0.0/32'] });
-  await expect(client.request(`http://0.0.0.0:${server.port}/`, { timeoutMs: 5_000 })).rejects.toMatchObject(refused);
+  await expectRefused(client, `http://0.0.0.0:${server.port}/`);
   expect(server.requests).toEqual([]);
 });
 
@@ -133,9 +132,7 @@ test.each([
 ])('allowCidrs %s opens %s', async (cidr, host) => {
   const server = await greet();
   const client = outbound({ allowCidrs: [cidr] });
-  await expect(client.request(`http://${host}:${server.port}/`, { timeoutMs: 5_000 })).resolves.toMatchObject({
-    status: 200,
-  });
+  expect((await client.request(`http://${host}:${server.port}/`, LIMIT)).status).toBe(200);
   expect(() => client.checkUrl('http://[::7f00:1]/')).toThrow(expect.objectContaining(refused));
   expect(() => client.checkUrl('http://10.0.0.1/')).toThrow(expect.objectContaining(refused));
 });
@@ -148,7 +145,7 @@ test('refuses to start with a range that is none', () => {
 test('the log names the refused address, the error does not', async () => {
   const warn = vi.fn();
   const client = outbound({ log: { warn }, lookup: async () => v4('10.1.2.3') });
-  const error = await client.request('http://name.example/', { timeoutMs: 5_000 }).catch((thrown: Error) => thrown);
+  const error = await client.request('http://name.example/', LIMIT).catch((thrown: Error) => thrown);
   expect(warn).toHaveBeenCalledExactlyOnceWith(
     { host: 'name.example', address: '10.1.2.3' },
     'outbound address refused',

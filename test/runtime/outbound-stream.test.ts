@@ -62,25 +62,24 @@ test('no headers in time is TIMEOUT', async () => {
   await expect(opened).rejects.toMatchObject({ code: 'TIMEOUT', requestSent: true });
 });
 
-test('a body that falls silent is TIMEOUT when the caller set a limit', async () => {
+const ELEVEN = '12345678901';
+type Options = Parameters<Outbound['stream']>[1];
+interface Acts {
+  write: (chunk: string) => void;
+  cancel: () => void;
+  abort: () => void;
+}
+test.each<[string, Partial<Options>, (acts: Acts) => void, object]>([
+  ['falls silent beyond its limit', { idleTimeoutMs: 100 }, () => undefined, { code: 'TIMEOUT', status: 200 }],
+  ['is more than the cap', { maxResponseBytes: 10 }, ({ write }) => write(ELEVEN), { code: 'TOO_LARGE', status: 200 }],
+  ['is canceled', {}, ({ cancel }) => cancel(), { code: 'ABORTED' }],
+  ['is ended by the signal', {}, ({ abort }) => abort(), { code: 'ABORTED' }],
+])('the reader of a body that %s is told, and the connection dropped', async (_what, options, act, error) => {
   const server = await sseServer();
-  const stream = await outbound().stream(server.url, { ...LIMIT, idleTimeoutMs: 100 });
-  await expect(collect(stream.body)).rejects.toMatchObject({ code: 'TIMEOUT', requestSent: true, status: 200 });
-});
-
-test('more than the cap is TOO_LARGE and drops the connection', async () => {
-  const server = await sseServer();
-  const stream = await outbound().stream(server.url, { ...LIMIT, maxResponseBytes: 10 });
-  server.write('12345678901');
-  await expect(collect(stream.body)).rejects.toMatchObject({ code: 'TOO_LARGE', requestSent: true, status: 200 });
-  await server.closed;
-});
-
-test('cancel drops the connection and its reader gets ABORTED', async () => {
-  const server = await sseServer();
-  const stream = await outbound().stream(server.url, LIMIT);
-  const read = expect(collect(stream.body)).rejects.toMatchObject({ code: 'ABORTED', requestSent: true });
-  stream.cancel();
+  const controller = new AbortController();
+  const stream = await outbound().stream(server.url, { ...LIMIT, signal: controller.signal, ...options });
+  const read = expect(collect(stream.body)).rejects.toMatchObject({ requestSent: true, ...error });
+  act({ write: server.write, cancel: () => stream.cancel(), abort: () => controller.abort() });
   await read;
   await server.closed;
 });
@@ -102,16 +101,6 @@ test('leaving the loop drops the connection', async () => {
     expect(chunk.toString()).toBe('one');
     break;
   }
-  await server.closed;
-});
-
-test('the signal ends a body with ABORTED', async () => {
-  const server = await sseServer();
-  const controller = new AbortController();
-  const stream = await outbound().stream(server.url, { ...LIMIT, signal: controller.signal });
-  const read = expect(collect(stream.body)).rejects.toMatchObject({ code: 'ABORTED', requestSent: true });
-  controller.abort();
-  await read;
   await server.closed;
 });
 

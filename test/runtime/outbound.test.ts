@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../http/outbound.js';
@@ -81,15 +82,11 @@ test('an endless trickle below the cap ends with the time limit', async () => {
 });
 
 const unresolved = () => new Promise<never>(() => undefined);
+const notFound = () => Promise.reject(new Error('ENOTFOUND'));
 
 test.each<[string, string, Partial<OutboundOptions>, (port: number) => string]>([
   ['a refused port', 'CONNECT_FAILED', {}, () => 'http://127.0.0.1:1/'],
-  [
-    'a name that does not resolve',
-    'CONNECT_FAILED',
-    { lookup: () => Promise.reject(new Error('ENOTFOUND')) },
-    () => 'http://name.example/',
-  ],
+  ['a name that does not resolve', 'CONNECT_FAILED', { lookup: notFound }, () => 'http://name.example/'],
   ['a guard refusal', 'FORBIDDEN_ADDRESS', { allowCidrs: [] }, (port) => `http://localhost:${port}/`],
   ['a resolver that does not answer', 'TIMEOUT', { lookup: unresolved }, () => 'http://name.example/'],
   ['a TLS handshake that does not end', 'TIMEOUT', {}, (port) => `https://127.0.0.1:${port}/`],
@@ -99,25 +96,16 @@ test.each<[string, string, Partial<OutboundOptions>, (port: number) => string]>(
   await expect(sent).rejects.toMatchObject({ name: 'OutboundError', code, requestSent: false });
 });
 
+/** A server that reads a request and then does this with its socket. */
+const after = (act: (socket: Socket) => void) => () => tcpServer((socket) => socket.once('data', () => act(socket)));
+const saying = (text: string) => after((socket) => socket.end(text));
+const OK = 'HTTP/1.1 200 OK\r\n';
 test.each<[string, string, () => Promise<LoopbackServer>]>([
-  ['a reset', 'BROKEN', () => tcpServer((socket) => socket.once('data', () => socket.resetAndDestroy()))],
-  ['a close without an answer', 'BROKEN', () => tcpServer((socket) => socket.once('data', () => socket.end()))],
-  [
-    'an answer that is not HTTP',
-    'BROKEN',
-    () => tcpServer((socket) => socket.once('data', () => socket.end('SSH-2.0\r\n'))),
-  ],
-  [
-    'headers that end midway',
-    'BROKEN',
-    () => tcpServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nA'))),
-  ],
-  [
-    'a body shorter than announced',
-    'BROKEN',
-    () =>
-      tcpServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc'))),
-  ],
+  ['a reset', 'BROKEN', after((socket) => socket.resetAndDestroy())],
+  ['a close without an answer', 'BROKEN', after((socket) => socket.end())],
+  ['an answer that is not HTTP', 'BROKEN', saying('SSH-2.0\r\n')],
+  ['headers that end midway', 'BROKEN', saying(`${OK}A`)],
+  ['a body shorter than announced', 'BROKEN', saying(`${OK}content-length: 9\r\n\r\nabc`)],
   ['no headers in time', 'TIMEOUT', () => httpServer(never)],
 ])('%s is %s and the request was sent', async (_name, code, start) => {
   const { url } = await start();

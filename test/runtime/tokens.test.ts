@@ -2,15 +2,8 @@ import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
-import { newKey } from './signing-key.js';
+import { CLAIMS, newKey } from './signing-key.js';
 
-const CLAIMS = {
-  tenant_id: 'ten_1',
-  agent_type: 'credential',
-  scopes: ['read' as const],
-  sub: 'c',
-  credential_id: 'c',
-};
 /** How long the keys are kept before they are read again. */
 const KEYS_KEPT_MS = 60_000;
 const UNAUTHORIZED = { code: 'unauthorized' };

@@ -17,11 +17,8 @@ const handle = (consumer: string) => async (tx: Tx, events: PositionedEvent[]) =
   await tx.query('INSERT INTO handled SELECT $1, unnest($2::text[])', [consumer, ids]);
   return ids.length;
 };
-const handledBy = async (consumer: string) => {
-  const ids = 'SELECT event_id FROM handled WHERE consumer = $1';
-  const rows = await database.query<{ event_id: string }>(ids, [consumer]);
-  return rows.map(({ event_id }) => event_id);
-};
+const handledBy = (consumer: string) =>
+  database.column<string>('SELECT event_id FROM handled WHERE consumer = $1', [consumer]);
 async function writeMany(count: number): Promise<string[]> {
   const ids = [];
   for (let written = 0; written < count; written += 1) ids.push(await writeEvent(database, tenantId));
@@ -84,8 +81,7 @@ test('while one node reads, another gets nothing and does not wait', async () =>
 
 test('events may be dropped once they have positions and every consumer has read them', async () => {
   const END = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-  const consumed = async (bound: string) =>
-    (await database.query<{ answer: boolean }>('SELECT events_consumed($1) AS answer', [bound]))[0]?.answer;
+  const consumed = (bound: string) => database.value('SELECT events_consumed($1)', [bound]);
   await database.query("DELETE FROM event_cursors WHERE consumer <> 'shared'");
   await consumeEvents(db, { consumer: 'shared', limit: 1_000 }, handle('shared'));
   expect(await consumed(END)).toBe(true);

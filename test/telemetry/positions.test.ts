@@ -115,14 +115,13 @@ test('one sequencer at a time works; what a killed one left goes on with the nex
   const blocker = await connect(database.url);
   await blocker.query('BEGIN; LOCK TABLE event_batches IN SHARE MODE');
   const first = positionEvents(db).catch((error: Error) => error);
-  const [stuck] = await until(async () => {
-    const rows = await database.query<{ pid: number }>(
+  const stuck = await until(() =>
+    database.value<number>(
       `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    return rows.length > 0 && rows;
-  });
+    ),
+  );
   expect(await positionEvents(db)).toBeNull();
-  await database.query('SELECT pg_terminate_backend($1)', [stuck?.pid]);
+  await database.query('SELECT pg_terminate_backend($1)', [stuck]);
   expect(await first).toBeInstanceOf(Error);
   await blocker.query('COMMIT');
   expect(await idsAfter(db, start)).toEqual([]);

@@ -10,10 +10,8 @@ import { until } from '../setup/until.js';
 import { sendTraced, TestCollector } from './collector.js';
 
 const collector = await TestCollector.start();
-const { platform, database } = await startPlatform({
-  OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-  FLEET_TRACE_SAMPLE_RATIO: '0.9',
-});
+const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, FLEET_TRACE_SAMPLE_RATIO: '0.9' };
+const { platform, database } = await startPlatform(settings);
 const { client } = platform;
 collector.comeBack({ spansMax: 10_000, spansInTime: 10_000, isBad: () => false });
 await until(async () => (await database.query('SELECT 1 FROM trace_exports')).length > 0, { what: 'the exporter' });

@@ -251,8 +251,8 @@ test('two nodes that add up at once count each event once', async () => {
     }
   };
   await Promise.all([all(own.db), all(beside), all(own.db)]);
-  const [written] = await own.database.query<{ count: number }>('SELECT count(*)::int AS count FROM event_groups');
-  expect(taken).toBe(written?.count);
+  const written = await own.database.value('SELECT count(*)::int FROM event_groups');
+  expect(taken).toBe(written);
   expect(await sums()).toMatchObject({ messages: 4, dispatches: 6, input_tokens: 420, output_tokens: 42 });
   expect(await own.database.query('SELECT * FROM counted_usage')).toEqual([]);
 });

@@ -1,9 +1,9 @@
 /** A TCP proxy in front of a local server that cuts, stalls and delays connections. */
 import { createServer, connect as dial } from 'node:net';
+import { between, randomOf } from './pace.mjs';
 
 const SLOW_SHARE = 0.2;
 const DELAY_MS = [20, 200];
-const between = ([from, to]) => from + Math.random() * (to - from);
 
 /** One connection through the proxy. */
 class ProxiedConnection {
@@ -108,6 +108,6 @@ export class FaultyProxy {
   }
 
   #random() {
-    return [...this.#connections][Math.floor(Math.random() * this.#connections.size)];
+    return randomOf([...this.#connections]);
   }
 }

@@ -12,23 +12,8 @@ const cut = (extracted: Extracted, chunking = CHUNKING): Chunk[] => [...chunksOf
 
 const word = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
-  fc.constantFrom(
-    '# ',
-    '## ',
-    '\n',
-    '\n\n',
-    '| a | b |\n',
-    '```\n',
-    '- ',
-    '. ',
-    '<b>',
-    '<table><tr><td>',
-    '</td></tr></table>',
-    '<h2>',
-    '\u0000',
-    '\ud83d',
-    '😀',
-  ),
+  fc.constantFrom(...['# ', '## ', '\n', '\n\n', '| a | b |\n', '```\n', '- ', '. ']),
+  fc.constantFrom(...['<b>', '<table><tr><td>', '</td></tr></table>', '<h2>', '\u0000', '\ud83d', '😀']),
   fc.string({ unit: 'binary', maxLength: 40 }),
 );
 const document = fc.array(word, { maxLength: 400 }).map((words) => words.join(' '));
@@ -97,19 +82,11 @@ describe('the places where documents are cut', () => {
   });
 
   it.each<[string, string, string[]]>([
-    [
-      'the headings above its text, its own beginning included',
-      '# Travel\n\n## Trains\n\nFirst class is paid.',
-      ['Travel', 'Trains'],
-    ],
+    ['the headings above its text, in it too', '# Travel\n\n## Trains\n\nFirst class is paid.', ['Travel', 'Trains']],
     ['what its sections share', '# Travel\n\n## Trains\n\nOne.\n\n## Buses\n\nTwo.', ['Travel']],
     ['nothing below text that stands above', '# Travel\n\nIntro.\n\n## Trains\n\nOne.', ['Travel']],
     ['those of headings alone', '# Travel\n\n## Trains\n', ['Travel']],
-    [
-      'those of its text behind front matter',
-      '---\ntitle: T\n---\n# Travel\n\n## Trains\n\nOne.',
-      ['Travel', 'Trains'],
-    ],
+    ['those behind front matter', '---\ntitle: T\n---\n# Travel\n\n## Trains\n\nOne.', ['Travel', 'Trains']],
   ])('has as its path %s', (_, text, path) => {
     expect(cut(readMarkdown(text), { chunk_tokens: 200, chunk_overlap: 30 })).toMatchObject([{ heading_path: path }]);
   });

@@ -6,6 +6,9 @@ import { parseDocument } from '../../../knowledge/parse/parse.js';
 import { ParseError } from '../../../knowledge/parse/parse-error.js';
 import { docxOf, pdfOf, zipOf } from './documents.js';
 
+const NOISE = Buffer.from(Array.from({ length: 4_000 }, (_, at) => (at * 7) % 32));
+/** As an encrypted DOCX begins. */
+const SEALED = Buffer.from(`d0cf11e0a1b11ae1${'00'.repeat(600)}`, 'hex');
 /** `テスト` in ISO-2022-JP. */
 const JAPANESE = Buffer.from('1b2442254625392548' + '1b2842', 'hex');
 
@@ -46,12 +49,7 @@ describe('the type of a document', () => {
     ['HTML without text', '<html><script>1</script></html>', {}, 'EMPTY'],
     ['a ZIP archive', zipOf({ a: 'b' }), {}, 'UNSUPPORTED_TYPE'],
     ['a picture', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), {}, 'UNSUPPORTED_TYPE'],
-    [
-      'bytes that mean nothing',
-      Buffer.from(Array.from({ length: 4_000 }, (_, at) => (at * 7) % 32)),
-      {},
-      'UNSUPPORTED_TYPE',
-    ],
+    ['bytes that mean nothing', NOISE, {}, 'UNSUPPORTED_TYPE'],
     ['text that is called PDF', 'not a PDF', { content_type: 'application/pdf' }, 'DAMAGED'],
     ['text that is called DOCX', 'not a DOCX', { filename: 'a.docx' }, 'DAMAGED'],
     ['an archive that is called DOCX', zipOf({ a: 'b' }), { filename: 'a.docx' }, 'DAMAGED'],
@@ -59,12 +57,7 @@ describe('the type of a document', () => {
     ['an encrypted PDF', pdfOf([['Hi']], { encrypt: true }), {}, 'ENCRYPTED'],
     ['a PDF of images', pdfOf([null, null]), {}, 'NO_TEXT'],
     ['broken JSON', '{"a": ', { content_type: 'application/json' }, 'DAMAGED'],
-    [
-      'an encrypted DOCX',
-      Buffer.from(`d0cf11e0a1b11ae1${'00'.repeat(600)}`, 'hex'),
-      { filename: 'a.docx' },
-      'ENCRYPTED',
-    ],
+    ['an encrypted DOCX', SEALED, { filename: 'a.docx' }, 'ENCRYPTED'],
   ])('refuses %s', async (_, content, hints, code) => {
     expect(await refusal(content, hints)).toBe(code);
   });
@@ -72,56 +65,24 @@ describe('the type of a document', () => {
 
 describe('the charset of a text', () => {
   const words = 'Grüße aus Köln. Les élèves étaient où? Größe, Straße, Übermut, naïve.';
-  it.each<[string, Buffer, TypeHints]>([
-    ['UTF-8', Buffer.from(words), {}],
-    ['UTF-8 with a byte-order mark', Buffer.from(`\uFEFF${words}`), {}],
-    ['UTF-16 LE', iconv.encode(words, 'utf-16le', { addBOM: true }), {}],
-    ['UTF-16 BE', iconv.encode(words, 'utf-16be', { addBOM: true }), {}],
-    ['Latin 1 without a word about it', iconv.encode(words, 'windows-1252'), {}],
-    ['a charset that is named', iconv.encode(words, 'cp850'), { content_type: 'text/plain; charset=cp850' }],
-  ])('%s', async (_, content, hints) => {
-    expect((await parse(content, hints)).extracted.text).toBe(words);
-  });
-
-  it.each<[string, string, Buffer, TypeHints]>([
-    [
-      'UTF-16 LE that the caller names',
-      'Plain words.',
-      iconv.encode('Plain words.', 'utf-16le'),
-      { content_type: 'text/plain; charset=UTF-16LE' },
-    ],
-    [
-      'UTF-16 BE that the caller names',
-      'Plain words.',
-      iconv.encode('Plain words.', 'utf-16be'),
-      { content_type: 'text/plain; charset="utf-16be"' },
-    ],
-    [
-      'Japanese in ASCII bytes that the caller names',
-      'テスト',
-      JAPANESE,
-      { content_type: 'text/plain; charset=iso-2022-jp' },
-    ],
-    ['Japanese in ASCII bytes that nobody names', 'テスト', JAPANESE, {}],
-    [
-      'UTF-8 that is called something else',
-      words,
-      Buffer.from(words),
-      { content_type: 'text/plain; charset=iso-8859-1' },
-    ],
-    [
-      'UTF-8 whose caller names a charset that there is not',
-      words,
-      Buffer.from(words),
-      { content_type: 'text/plain; charset=utf-99' },
-    ],
-    [
-      'Latin 1 that begins behind much ASCII',
-      `${'plain '.repeat(30_000)}${words}`,
-      Buffer.concat([Buffer.from('plain '.repeat(30_000)), iconv.encode(words, 'windows-1252')]),
-      {},
-    ],
-  ])('%s', async (_, text, content, hints) => {
+  const plain = 'plain '.repeat(30_000);
+  const inCharset = (charset: string, text = words, addBOM = false) => iconv.encode(text, charset, { addBOM });
+  const named = (charset: string): TypeHints => ({ content_type: `text/plain; charset=${charset}` });
+  it.each<[string, Buffer, TypeHints, string]>([
+    ['UTF-8', Buffer.from(words), {}, words],
+    ['UTF-8 with a byte-order mark', Buffer.from(`\uFEFF${words}`), {}, words],
+    ['UTF-16 LE', inCharset('utf-16le', words, true), {}, words],
+    ['UTF-16 BE', inCharset('utf-16be', words, true), {}, words],
+    ['UTF-16 LE that the caller names', inCharset('utf-16le', 'Plain.'), named('UTF-16LE'), 'Plain.'],
+    ['UTF-16 BE that the caller names', inCharset('utf-16be', 'Plain.'), named('"utf-16be"'), 'Plain.'],
+    ['Latin 1 without a word about it', inCharset('windows-1252'), {}, words],
+    ['Latin 1 behind much ASCII', inCharset('windows-1252', plain + words), {}, plain + words],
+    ['a charset that is named', inCharset('cp850'), named('cp850'), words],
+    ['Japanese in ASCII bytes that the caller names', JAPANESE, named('iso-2022-jp'), 'テスト'],
+    ['Japanese in ASCII bytes that nobody names', JAPANESE, {}, 'テスト'],
+    ['UTF-8 that is called something else', Buffer.from(words), named('iso-8859-1'), words],
+    ['UTF-8 whose caller names a charset that there is not', Buffer.from(words), named('utf-99'), words],
+  ])('%s', async (_, content, hints, text) => {
     expect((await parse(content, hints)).extracted.text).toBe(text);
   });
 
@@ -262,21 +223,30 @@ describe('what formats say', () => {
     ]);
   });
 
-  it('a page that is all in a form keeps its text, without the fields', async () => {
-    const fields = '<select><option>No</option></select><input value="no"><button>Send</button>';
-    const { extracted } = await parse(`<html><form><p>Read me</p>${fields}</form>`);
-    expect(shown(extracted)).toEqual(['text: Read me']);
-  });
-
-  it('nested tables keep their words in the cell around them', async () => {
-    const inner = '<table><tr><td>x</td><td>y</td></tr></table>';
-    const { extracted } = await parse(`<html><table><tr><td>a ${inner} b</td><td>c</td></tr></table>`);
-    expect(shown(extracted)).toEqual(['row: a x | y b | c']);
-  });
-
-  it('CSV rows name their columns', async () => {
-    const { extracted } = await parse('name;city\n"Ada; L.";London\nBob;\n', { filename: 'a.csv' });
-    expect(shown(extracted)).toEqual(['row: name: Ada; L.; city: London', 'row: name: Bob']);
+  const form = '<p>Read me</p><select><option>No</option></select><input value="no"><button>Send</button>';
+  const inner = '<table><tr><td>x</td><td>y</td></tr></table>';
+  it.each<[string, string | Buffer, TypeHints, string[]]>([
+    ['a page that is all in a form, without the fields', `<html><form>${form}</form>`, {}, ['text: Read me']],
+    [
+      'the words of nested tables in the cell around them',
+      `<html><table><tr><td>a ${inner} b</td><td>c</td></tr></table>`,
+      {},
+      ['row: a x | y b | c'],
+    ],
+    [
+      'rows of CSV, which name their columns',
+      'name;city\n"Ada; L.";London\nBob;\n',
+      { filename: 'a.csv' },
+      ['row: name: Ada; L.; city: London', 'row: name: Bob'],
+    ],
+    [
+      'headings and table rows of a DOCX',
+      docxOf(['# Chapter', 'Words.', ['a', 'b']]),
+      {},
+      ['heading1: Chapter', 'text: Words.', 'row: a | b'],
+    ],
+  ])('%s', async (_, content, hints, blocks) => {
+    expect(shown((await parse(content, hints)).extracted)).toEqual(blocks);
   });
 
   it('JSON values are lines with their path', async () => {
@@ -297,10 +267,5 @@ describe('what formats say', () => {
     expect(extracted.title).toBe('Report');
     expect(extracted.pages).toHaveLength(2);
     expect(extracted.text.slice(extracted.pages[1])).toMatch(/^Second page\.\s+More\.$/);
-  });
-
-  it('DOCX has headings and table rows', async () => {
-    const { extracted } = await parse(docxOf(['# Chapter', 'Words.', ['a', 'b']]));
-    expect(shown(extracted)).toEqual(['heading1: Chapter', 'text: Words.', 'row: a | b']);
   });
 });

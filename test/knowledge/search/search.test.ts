@@ -59,6 +59,7 @@ test('a result carries its text, its scores and a citation that points at the te
   const { results, mode_used, total_candidates } = await ask(search, scope, 'where do visitors park', { topK: 1 });
   expect(mode_used).toBe('hybrid');
   expect(total_candidates).toBe(2);
+  const stretch = { page_start: 2, page_end: 2, char_start: 20, char_end: 29 };
   expect(results).toEqual([
     {
       text: 'Visitors park behind the mill.',
@@ -70,14 +71,7 @@ test('a result carries its text, its scores and a citation that points at the te
       metadata: { floor: 0 },
       score: expect.any(Number),
       scores: { semantic: expect.any(Number), lexical: expect.any(Number) },
-      citation: {
-        filename: 'parking.txt',
-        page_start: 2,
-        page_end: 2,
-        heading_path: ['Site', 'Cars'],
-        char_start: 20,
-        char_end: 29,
-      },
+      citation: { ...stretch, filename: 'parking.txt', heading_path: ['Site', 'Cars'] },
     },
   ]);
 });
@@ -347,17 +341,11 @@ test('while sources are taken in, a query reads those that changed and no others
 });
 
 test('large loads run one at a time, in the turns of their tenants, and small ones beside them', async () => {
-  const db = database.db();
-  const cache: IndexCache = new IndexCache(
-    new IndexLoader({
-      db,
-      model: null,
-      keepsVectors: true,
-      inTurn: (...load) => cache.load(...load),
-      onGrowth: (index) => cache.grow(index),
-    }),
-    1024 * 1024,
-  );
+  const loader: IndexLoader = new IndexLoader({
+    ...{ db: database.db(), model: null, keepsVectors: true },
+    ...{ inTurn: (...load) => cache.load(...load), onGrowth: (index) => cache.grow(index) },
+  });
+  const cache = new IndexCache(loader, 1024 * 1024);
   const order: string[] = [];
   const load = (name: string, missing: number, until: Promise<void> = Promise.resolve()) =>
     cache.load(name.slice(0, 1), { missing, chunks: missing, dimensions: 32 }, async () => {

@@ -5,16 +5,12 @@ import { compileGuards } from '../../../policy/guards/settings.js';
 import { inArguments, only } from './guards-fixture.js';
 
 const anywhere = only({ guard: 'egress' });
-const listed = only({
-  guard: 'egress',
-  config: { allowed_hosts: ['api.example.com', '*.example.org', '10.1.2.3'], denied_hosts: ['bad.example.org'] },
-});
-const international = only({
-  guard: 'egress',
-  config: { allowed_hosts: ['bücher.example', '*.straße.example'], denied_hosts: ['*.münchen.example'] },
-});
+const egress = (allowed_hosts: string[], denied_hosts: string[]) =>
+  only({ guard: 'egress', config: { allowed_hosts, denied_hosts } });
+const listed = egress(['api.example.com', '*.example.org', '10.1.2.3'], ['bad.example.org']);
+const international = egress(['bücher.example', '*.straße.example'], ['*.münchen.example']);
 
-/** Private addresses in any notation, and hosts that are not listed. */
+/** Private addresses in many notations, and hosts that are not listed. Which addresses are private is a table of test/runtime/outbound-guard.test.ts. */
 test.each<[rule: string, given: Record<string, unknown>]>([
   ['private_address', { url: 'http://169.254.169.254/latest/meta-data/' }],
   ['private_address', { url: 'http://127.0.0.1:8080/admin' }],
@@ -22,10 +18,6 @@ test.each<[rule: string, given: Record<string, unknown>]>([
   ['private_address', { url: 'http://0x7f.1/' }],
   ['private_address', { url: 'http://0177.0.0.1/' }],
   ['private_address', { url: 'http://[::1]/' }],
-  ['private_address', { url: 'http://[::ffff:127.0.0.1]/' }],
-  ['private_address', { url: 'http://[::7f00:1]/' }],
-  ['private_address', { url: 'http://[fd00::1]/' }],
-  ['private_address', { url: 'http://192.168.1.1' }],
   ['private_address', { url: 'http://localhost:3000' }],
   ['private_address', { url: 'http://LOCALHOST./' }],
   ['private_address', { url: 'http://metadata.google.internal/computeMetadata/v1/' }],

@@ -1,17 +1,9 @@
 import { expect, test } from 'vitest';
-import type { SecretKind } from '../../../contracts/api/policies/guards.js';
+import { SecretKind } from '../../../contracts/api/policies/guards.js';
 import { messageContent, outputContent, toolResult } from '../../../policy/guards/content.js';
 import { inArguments, inText, only } from './guards-fixture.js';
 
-const KINDS: SecretKind[] = [
-  'credentials',
-  'payment_cards',
-  'bank_accounts',
-  'national_ids',
-  'email_addresses',
-  'phone_numbers',
-];
-const all = only({ guard: 'secrets', config: { detect: KINDS } });
+const all = only({ guard: 'secrets', config: { detect: SecretKind.options } });
 
 /** Made up, and put together here so that scanners of repositories do not take them for real ones. */
 const made = (prefix: string, rest: string): string => `${prefix}${rest}`;
