@@ -4,7 +4,7 @@ import { isUndecided } from '../../policy/verdict.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { StoredError } from '../dispatch/message-end.js';
 import { deliverHeld } from '../input/held-output.js';
-import { lockRunning, openRequests } from '../read/read.js';
+import { lockRunning, pendingRequest } from '../read/read.js';
 import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { announceFailed, failedStep } from './failed-step.js';
 import { inputStep } from './input-step.js';
@@ -114,7 +114,7 @@ async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
   const { tx, row } = context;
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   const asked = { ...row, state: 'input-required' as const };
-  const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
+  const request = await pendingRequest(tx, row.tenant_id, asked);
   if (!request) throw new Error('the request that was written just now is not open');
   return personStep(context, asked, request); // its time may be over by a clock that is ahead of the database's
 }
@@ -129,10 +129,8 @@ async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: nu
 /** The step of a message that does not wait for an agent's room; null: it joins a queue. */
 async function stepBeforeQueue(context: Context): Promise<Step | null> {
   const { tx, row, session, gate, now } = context;
-  if (row.state === 'input-required') {
-    const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return personStep(context, row, request);
-  }
+  const request = await pendingRequest(tx, row.tenant_id, row);
+  if (request) return personStep(context, row, request);
   const current = await dispatchStep(tx, row);
   if (current) return current;
   if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
