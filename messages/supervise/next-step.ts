@@ -9,19 +9,11 @@ import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBindin
 import { announceFailed, failedStep } from './failed-step.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { type QueuedStep, roomStep } from './room-step.js';
+import { type LockedMessage, type QueuedStep, roomStep } from './room-step.js';
 import { type Step, stepError, type WaitStep, waits } from './step.js';
 
 /** Who looks at a message: its workflow, or a process that takes it a step further. */
 export type Looker = 'workflow' | 'process';
-
-/** Where a message stands, and the queue in which it waits for an agent. */
-export interface Standing {
-  step: Step | null;
-  queue: string | null;
-  /** It has a workflow, which is to hear of changes. */
-  isWatched: boolean;
-}
 
 /** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
 const OUT_OF_TIME = {
@@ -46,12 +38,8 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
 }
 
 /** What a step is decided with. */
-interface Context {
-  tx: Tx;
-  row: GatedRow;
-  session: SessionBinding;
+interface Context extends LockedMessage {
   gate: PolicyGate;
-  now: Date;
 }
 
 /** The step of a message that an agent has; null for any other. */
@@ -141,7 +129,7 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
   return stop && stoppedStep(context, stop);
 }
 
-/** Decides the step of a locked message. What it waits for `waiting` in messages/read/waits.ts tells callers, from its row. */
+/** Decides the step of a locked message. `waiting` in messages/read/waits.ts tells callers from the row what it waits for. */
 async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
   const step = await stepBeforeQueue(context);
   return step ? { step, queue: null } : roomStep(context, queueWaitMs);
@@ -161,7 +149,10 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
 const WORKFLOW_LOOKS = `
   UPDATE input_requests SET wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL`;
 
-/** Locks a message; null when it has ended. That it waits for a human only its workflow may know, which then waits for the times of that. */
+/**
+ * Locks a message; null when it has ended. The wake-up of a message that waits for a human stays set unless its workflow looks: only that keeps
+ * the times of the request.
+ */
 async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
   if (by === 'workflow') await tx.query(WORKFLOW_LOOKS, [tenant_id, message_id], 'workflow_heard');
   const [row] = await tx.query<GatedRow & Record<string, unknown>>(
@@ -174,9 +165,15 @@ async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker
   return row ?? null;
 }
 
-interface Looked extends Standing {
+/** Where a message stands. */
+interface Looked {
   row: GatedRow | null;
+  step: Step | null;
+  /** The queue in which it waits for an agent. */
+  queue: string | null;
   hasChanged: boolean;
+  /** It has a workflow, which is to hear of changes. */
+  isWatched: boolean;
 }
 
 /** No message was locked. */
@@ -238,7 +235,7 @@ export async function takeStep(
   ref: MessageRef,
   by: Looker,
   now = () => new Date(),
-): Promise<Standing> {
+): Promise<Pick<Looked, 'step' | 'queue' | 'isWatched'>> {
   const { row, step, queue, hasChanged, isWatched } = await decidedStep(core, ref, by, now);
   if (hasChanged) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);

@@ -49,7 +49,7 @@ export interface QueuedStep {
 }
 
 /** A message of which session and row are locked. */
-interface RoomContext {
+export interface LockedMessage {
   tx: Tx;
   row: GatedRow;
   session: SessionBinding;
@@ -57,7 +57,7 @@ interface RoomContext {
 }
 
 /** The step of a message that nothing but an agent's room keeps waiting. */
-export async function roomStep(context: RoomContext, offlineMs: number): Promise<QueuedStep> {
+export async function roomStep(context: LockedMessage, offlineMs: number): Promise<QueuedStep> {
   const { tx, row, session, now } = context;
   const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
   const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
