@@ -62,7 +62,7 @@ export function createSendMethods({
     params: MessageSendParams,
     context: CallContext,
     method: AcceptContext['method'],
-  ): Promise<Omit<Accepted, 'session_id'>> {
+  ): Promise<Pick<Accepted, 'message_id' | 'live' | 'queuedRow'>> {
     const { caller, version, agentType, trace, requestId: request_id, ip, bodyBytes } = context;
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
@@ -80,12 +80,7 @@ export function createSendMethods({
     checkAnswers(caller);
     await requireTaskOfType(core.db, taskId, context);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return {
-      ...(await answerFollowUp(core, caller, params, ip)),
-      duplicate: true,
-      live: null,
-      queuedRow: null,
-    };
+    return { ...(await answerFollowUp(core, caller, params, ip)), live: null, queuedRow: null };
   }
 
   return {
