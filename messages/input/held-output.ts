@@ -46,7 +46,7 @@ export function holdCall(
     guard,
     ...(path !== '' && { path }),
     terms: GUARD_TERMS,
-    digest: digestOf({ ...held }),
+    digest: digestOf(held),
   });
   return {
     ...{ tenant_id, message_id, dispatch_id, session_id, epoch },
