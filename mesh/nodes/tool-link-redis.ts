@@ -65,7 +65,7 @@ class RedisLink implements NodeLink {
     this.#log = log;
     this.#channel = channel;
     channel.listen((message) => this.#receive(message));
-    this.#sender = new AcknowledgedSender((node, message) => this.#post(node, message));
+    this.#sender = new AcknowledgedSender((node, message) => channel.publish(node, message));
     this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
 
@@ -80,7 +80,7 @@ class RedisLink implements NodeLink {
 
   deregistered(meshId: string, agent: DeregisteredAgent): void {
     if (meshId === this.#meshId) this.#handlers.deregistered?.(agent);
-    else void this.#post(meshId, { kind: 'deregistered', agent });
+    else void this.#channel.publish(meshId, { kind: 'deregistered', agent });
   }
 
   async #ask(meshId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
@@ -127,10 +127,6 @@ class RedisLink implements NodeLink {
     for (const { settle } of this.#waiting.values()) settle(LOST);
   }
 
-  #post(meshId: string, message: NodeMessage): Promise<number | undefined> {
-    return this.#channel.publish(meshId, message);
-  }
-
   #receive(message: NodeMessage): void {
     if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
     else if (message.kind === 'deregistered') this.#handlers.deregistered?.(message.agent);
@@ -140,7 +136,7 @@ class RedisLink implements NodeLink {
   /** Acknowledges each copy of a message, and handles it once. */
   #handle(message: AcknowledgedMessage): void {
     const { kind, from, call_id } = message;
-    void this.#post(from, { kind: 'acknowledged', of: kind, call_id });
+    void this.#channel.publish(from, { kind: 'acknowledged', of: kind, call_id });
     if (kind === 'outcome') this.#waiting.get(call_id)?.settle({ sent: message.sent, result: message.result });
     else if (kind === 'withdraw') this.#abort(call_id);
     else if (!this.#serving.has(call_id) && !this.#ended.get(call_id)) void this.#serve(message);
