@@ -150,6 +150,14 @@ describe('frames about dispatches', () => {
     }
     expect(other.isOpen).toBe(true);
   });
+
+  it('that are open and do not run here do not say that they have ended', async () => {
+    const { agent } = await joined();
+    const { dispatch_id } = await fixture.open();
+    agent.send('dispatch_result', { result: 'mine' }, uuidOf(dispatch_id));
+    const { payload } = await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(payload.message).toBe('The dispatch is not at work on this connection.');
+  });
 });
 
 describe('nothing is sent', () => {
