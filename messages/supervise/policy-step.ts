@@ -1,3 +1,4 @@
+import type { ChosenAgent } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
 import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
 import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
@@ -19,12 +20,6 @@ export type GatedRow = RunningRow & {
   /** Null for a message that a token without limits sent while the tenant had no policies about messages. */
   token: PolicyMessage['token'] | null;
 };
-
-/** The agent that was chosen for a message. */
-export interface ChosenAgent {
-  instance_id: string;
-  agent_type: string;
-}
 
 /** What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on. */
 export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' };

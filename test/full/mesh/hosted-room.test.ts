@@ -44,7 +44,7 @@ test('an agent is marked and freed while its tenant has no turn at the database'
   const turns = await useUpTurns(db, fixture.tenantId);
   try {
     await markSaturated(db, agent, 'mesh_test');
-    expect(await endSaturation(db, agent, 'mesh_test')).toMatchObject({ instance_id: 'hosted-1' });
+    expect(await endSaturation(db, agent, 'mesh_test')).toBe(true);
     expect(db.counts().turns.waiting).toBeGreaterThan(0);
   } finally {
     await turns.release();
@@ -74,7 +74,7 @@ test('a node that has no room for an agent does not keep the other nodes from se
   }
   await markSaturated(db, agent, 'mesh_two');
   expect(await saturated()).toBe(true);
-  expect(await endSaturation(db, agent, 'mesh_one')).toMatchObject({ instance_id: 'hosted-1' });
+  expect(await endSaturation(db, agent, 'mesh_one')).toBe(true);
   expect(await saturated()).toBe(false);
   // A dead node has no room either way.
   await fixture.database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_one'");
