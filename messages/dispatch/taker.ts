@@ -73,6 +73,9 @@ interface Pass {
   taken: number;
 }
 
+/** A take that was not made. */
+const NOTHING = { asked: 0, got: 0 };
+
 /**
  * Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql):
  * `fill` for one agent, `look` for one queue, the loop for every queue that is not empty, `sendNext` with the end of a dispatch.
@@ -162,15 +165,15 @@ export class Taker implements Taking {
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
     const { tenant_id, instance_id } = agent;
-    void this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
+    this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
   }
 
   /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
   look(queue: WaitingQueue): void {
-    void this.#inBackground(this.#lookAt(queue), { ...queue });
+    this.#inBackground(this.#lookAt(queue), { ...queue });
   }
 
-  #inBackground(work: Promise<unknown>, about: Record<string, string>): Promise<void> {
+  #inBackground(work: Promise<unknown>, about: Record<string, string>): void {
     const { log } = this.#options.core;
     const task = work
       .then(
@@ -179,7 +182,6 @@ export class Taker implements Taking {
       )
       .finally(() => this.#underWay.delete(task));
     this.#underWay.add(task);
-    return task;
   }
 
   /**
@@ -195,7 +197,7 @@ export class Taker implements Taking {
       const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
         this.#tenantsUnderWay.delete(tenant_id),
       );
-      void this.#inBackground(turn, { tenant_id });
+      this.#inBackground(turn, { tenant_id });
     }
   }
 
@@ -344,5 +346,3 @@ export class Taker implements Taking {
     }
   }
 }
-
-const NOTHING = { asked: 0, got: 0 };
