@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import type { Db } from '../db/pool.js';
 import { newEventId } from '../runtime/ids.js';
 import { Loop } from '../runtime/loop.js';
+import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
 
@@ -70,8 +71,7 @@ async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promis
   const ended = claimed.filter(({ status }) => status !== 'active');
   const limit = pLimit(CANCELS_AT_ONCE);
   const finish = (session: ClaimedSession) => cancelLeft(deps, session, session.ended_reason ?? '');
-  const results = await Promise.allSettled(ended.map((session) => limit(finish, session)));
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  await allOrFirstFailure(ended.map((session) => limit(finish, session)));
 }
 
 /**
