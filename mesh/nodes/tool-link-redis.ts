@@ -42,7 +42,11 @@ interface RedisLinkOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-class RedisLink implements NodeLink {
+/**
+ * The link of one process among several. A call is published there, and its outcome on the caller's channel, until the other node acknowledges
+ * it. A repeated call does not run again. A node that no longer listens is noticed within three seconds.
+ */
+export class RedisLink implements NodeLink {
   readonly #meshId: string;
   readonly #log: RedisLinkOptions['log'];
   readonly #channel: RedisChannel;
@@ -189,13 +193,4 @@ class RedisLink implements NodeLink {
     for (const waiting of this.#waiting.values()) if (waiting.node === node) waiting.settle(LOST);
     for (const serving of this.#serving.values()) if (serving.node === node) serving.withdrawn.abort();
   }
-}
-
-/**
- * The link of one process among several. A call is published there, and its outcome on the
- * caller's channel, until the other node acknowledges it. A repeated call does not run again. A node that no longer listens is noticed
- * within three seconds.
- */
-export function createRedisLink(options: RedisLinkOptions): NodeLink {
-  return new RedisLink(options);
 }
