@@ -167,7 +167,7 @@ function sessionsBeyond(
   { current_sessions: reported }: HeartbeatPayload,
 ): Pick<HeartbeatPayload, 'current_sessions'> {
   if (reported === undefined) return {};
-  return { current_sessions: reported > runner.countOf(agentKey) ? reported : 0 };
+  return { current_sessions: reported > runner.running.countOf(agentKey) ? reported : 0 };
 }
 
 /**

@@ -180,8 +180,8 @@ describe('nothing is sent', () => {
     agent.pause();
     const refused = await until(async () => {
       const ref = await fixture.open('x'.repeat(200_000));
-      const before = node.runner.size;
-      const end = await Promise.race([node.run(ref), until(() => node.runner.size > before)]);
+      const before = node.runner.running.size;
+      const end = await Promise.race([node.run(ref), until(() => node.runner.running.size > before)]);
       return typeof end === 'object' && end.kind === 'not_sent' ? ref : undefined;
     });
     agent.resume();
