@@ -70,7 +70,7 @@ const SUMMARIES = `
 /** The summaries of these requests, in their order. */
 export function readSummaries(tx: Tx, caller: Caller, requestIds: string[]): Promise<RequestSummary[]> {
   const values = [caller.tenant_id, requestIds, voterOf(caller)];
-  return tx.query<RequestSummary & Record<string, unknown>>(SUMMARIES, values);
+  return tx.query<RequestSummary>(SUMMARIES, values);
 }
 
 /** Whether an answer of the caller would be taken. */
@@ -83,7 +83,7 @@ export function mayAnswer(caller: Caller, request: RequestSummary): boolean {
 }
 
 /** A decision that counted, with the request that it ended. */
-interface DecisionRow extends Record<string, unknown> {
+interface DecisionRow {
   request_id: string;
   resolution: string;
   principal_type: ApprovalPrincipal['type'];

@@ -98,7 +98,7 @@ export async function chooseAgent(
 ): Promise<ChosenAgent> {
   const { instance_id, agent_type } = named;
   if (instance_id !== undefined) await checkKnown(tx, tenantId, instance_id, agent_type);
-  const [agent] = await tx.query<ChosenAgent & Record<string, unknown>>(reserves ? BEST : ANY, [
+  const [agent] = await tx.query<ChosenAgent>(reserves ? BEST : ANY, [
     tenantId,
     instance_id ?? null,
     agent_type ?? null,

@@ -56,7 +56,7 @@ const columnsOf = (rows: SessionRef[]) => [rows.map((row) => row.tenant_id), row
 /** Looks at one batch of sessions that are due. @returns those that it found, the oldest first */
 async function expireBatch(db: Db, size: number): Promise<ClaimedSession[]> {
   return db.system(async (tx) => {
-    const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [size], 'claim_idle_sessions');
+    const claimed = await tx.query<ClaimedSession>(CLAIM, [size], 'claim_idle_sessions');
     const active = claimed.filter(({ status }) => status === 'active');
     const ended = claimed.filter(({ status }) => status !== 'active');
     const eventIds = active.map(() => newEventId());

@@ -209,7 +209,7 @@ export async function outdatedConnections(
   meshId: string,
   connections: readonly ConnectionRef[],
 ): Promise<OutdatedConnection[]> {
-  return tx.query<OutdatedConnection & Record<string, unknown>>(
+  return tx.query<OutdatedConnection>(
     `SELECT live.*, CASE WHEN ${DEREGISTERED} THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
                     THEN 'replaced' ELSE 'presumed_dead' END AS reason
        FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)

@@ -20,7 +20,7 @@ interface DeadNodesOptions {
   clocks: Pick<Clocks, 'reconcileMs' | 'deadNodeMs'>;
 }
 
-type LostDispatch = DispatchRef & { mesh_id: string } & Record<string, unknown>;
+type LostDispatch = DispatchRef & { mesh_id: string };
 
 /** Where no node lives that could do its work, one is waited for four times as long. */
 const DEAD = `

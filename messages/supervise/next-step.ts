@@ -155,7 +155,7 @@ const WORKFLOW_LOOKS = `
  */
 async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
   if (by === 'workflow') await tx.query(WORKFLOW_LOOKS, [tenant_id, message_id], 'workflow_heard');
-  const [row] = await tx.query<GatedRow & Record<string, unknown>>(
+  const [row] = await tx.query<GatedRow>(
     `UPDATE running_messages SET supervised_at = CASE WHEN $3 THEN now() ELSE supervised_at END,
             wake_requested_at = CASE WHEN state = 'input-required' AND NOT $3 THEN wake_requested_at END
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,

@@ -67,13 +67,11 @@ export class QueueWatch extends Loop {
 
   #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<MessageInput[]> {
     const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
-    return this.#core.db.tenant(tenant_id, (tx) =>
-      tx.query<MessageInput & Record<string, unknown>>(LEFT_ALONE, values),
-    );
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<MessageInput>(LEFT_ALONE, values));
   }
 
   #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
     const values = [tenant_id, queue, this.#core.limits.watchAfterMs, atMost];
-    return this.#core.db.tenant(tenant_id, (tx) => tx.query<Found & Record<string, unknown>>(OLDEST, values));
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<Found>(OLDEST, values));
   }
 }

@@ -29,7 +29,7 @@ async function queued(
   now: Date,
   offlineMs: number,
 ): Promise<RoomWait> {
-  const [wait] = await tx.query<RoomWait & Record<string, unknown>>(
+  const [wait] = await tx.query<RoomWait>(
     `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
             w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
               JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
