@@ -4,13 +4,10 @@ import { type AttemptDeps, attemptDelivery, dropDelivery, type NextAttempt } fro
 
 export type { NextAttempt };
 
-/** The dependencies of the delivery activities. */
-export type DeliveryDeps = AttemptDeps;
-
 export type DeliveryRecordActivities = ReturnType<typeof createDeliveryRecordActivities>;
 
 /** Local activities of the delivery workflow: one short, idempotent transaction each. */
-export function createDeliveryRecordActivities({ db }: Pick<DeliveryDeps, 'db'>) {
+export function createDeliveryRecordActivities({ db }: Pick<AttemptDeps, 'db'>) {
   return {
     /** Drops the delivery, and the push notifications that are to follow it, if they are not over. */
     dropDelivery: (input: DeliveryInput) => db.tenant(input.tenant_id, (tx) => dropDelivery(tx, input)),
@@ -20,7 +17,7 @@ export function createDeliveryRecordActivities({ db }: Pick<DeliveryDeps, 'db'>)
 export type DeliveryActivities = ReturnType<typeof createDeliveryActivities>;
 
 /** The outbound requests. They have their own task queue, so that slow receivers delay nothing else. */
-export function createDeliveryActivities(deps: DeliveryDeps) {
+export function createDeliveryActivities(deps: AttemptDeps) {
   return {
     /** Makes and records the next attempt; null when nothing is left to send, or it waits in the queue again. */
     attemptDelivery: (input: DeliveryInput, made: number | null): Promise<NextAttempt | null> => {

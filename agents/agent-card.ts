@@ -144,6 +144,6 @@ const SKILLS = `
 
 /** Lists the skills of a tenant's registered agents, from their registrations and their cards. @param agentType null for all types */
 export async function listSkills(tx: Tx, tenantId: string, agentType: string | null = null): Promise<FleetSkills> {
-  const [fleet] = await tx.query<FleetSkills & Record<string, unknown>>(SKILLS, [tenantId, agentType]);
+  const [fleet] = await tx.query<FleetSkills>(SKILLS, [tenantId, agentType]);
   return fleet ?? { skills: [], changed_at: null };
 }

@@ -18,7 +18,7 @@ const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
 type Health = Pick<AgentInstance, 'deployment_mode' | 'status' | 'consecutive_failures'>;
 
 /** What an agent's handler failed of its last ten messages. */
-interface HandlerFailures extends Record<string, unknown> {
+interface HandlerFailures {
   failures: number;
   last_error: string;
 }
@@ -182,9 +182,7 @@ const UNCOUNTED = `
 export async function settleTotals(db: Db, before: Date): Promise<void> {
   for (let last: AgentRef | undefined = { tenant_id: '', instance_id: '' }; last; ) {
     const after: AgentRef = last;
-    const agents = await db.system((tx) =>
-      tx.query<AgentRef & Record<string, unknown>>(UNCOUNTED, [before, after.tenant_id, after.instance_id]),
-    );
+    const agents = await db.system((tx) => tx.query<AgentRef>(UNCOUNTED, [before, after.tenant_id, after.instance_id]));
     for (const { tenant_id, instance_id } of agents) await dispatchTotals(db, tenant_id, instance_id);
     last = agents.at(-1);
   }

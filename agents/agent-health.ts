@@ -67,15 +67,10 @@ function mayHaveMoreRoom(before: Capacity, after: Capacity, reportedChange: numb
 
 /**
  * Applies a heartbeat, from `/agents/heartbeat` or a frame, and writes the events of what it changes.
- * @returns the agent if it may have room that it did not have before, so that the caller can wake queued messages; else null
+ * @returns whether it may have room that it did not have before, so that the caller can wake queued messages
  * @throws PlatformError NOT_FOUND, also for a reaped instance; DEREGISTERED for one that was deregistered on request
  */
-export async function heartbeat(
-  tx: Tx,
-  tenantId: string,
-  instanceId: string,
-  beat: Beat,
-): Promise<Pick<AgentRow, 'agent_type' | 'instance_id'> | null> {
+export async function heartbeat(tx: Tx, tenantId: string, instanceId: string, beat: Beat): Promise<boolean> {
   const before = await lockRegistered(tx, tenantId, instanceId);
   const status = statusAfterHeartbeat(before, beat);
   const max = beat.max_concurrent_sessions ?? before.max_concurrent_sessions;
@@ -92,7 +87,7 @@ export async function heartbeat(
     await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
   }
   const after = { status, max_concurrent_sessions: max, max_concurrent_tasks: maxTasks };
-  return !before.drained && mayHaveMoreRoom(before, after, reportedChange) ? before : null;
+  return !before.drained && mayHaveMoreRoom(before, after, reportedChange);
 }
 
 /** An update of a registered agent, under the lock of its row. */
@@ -124,7 +119,7 @@ const REACHED: HealthChange = {
     consecutive_failures = CASE WHEN agents.status = 'unhealthy' THEN 0 ELSE consecutive_failures END`,
 };
 
-/** @returns the agent's type and its status before and after; null when it is not registered or `where` does not hold */
+/** @returns the agent's status before and after; null when it is not registered or `where` does not hold */
 async function changeHealth(
   db: Db,
   { tenant_id, instance_id }: AgentRef,
@@ -187,8 +182,8 @@ export async function countOutcome(
 
 /**
  * Records that a hosted agent can be reached: renews `last_seen`, and an `unknown` or `unhealthy` agent becomes `available`.
- * @returns the agent's type; null when it is no longer registered
+ * @returns false when it is no longer registered
  */
-export async function noteReached(db: Db, agent: AgentRef): Promise<string | null> {
-  return (await changeHealth(db, agent, REACHED))?.agent_type ?? null;
+export async function noteReached(db: Db, agent: AgentRef): Promise<boolean> {
+  return (await changeHealth(db, agent, REACHED)) !== null;
 }

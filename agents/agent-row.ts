@@ -39,8 +39,8 @@ export function isUnwanted(row: Pick<AgentRow, 'deregistered_at' | 'deregistrati
   return row.deregistered_at !== null && row.deregistration_cause === 'explicit';
 }
 
-/** An agent that has capacity for new work. */
-export interface AgentWithRoom {
+/** The agent that was chosen for a message or a session. */
+export interface ChosenAgent {
   agent_type: string;
   instance_id: string;
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../db/pool.js';
-import type { AgentRef, AgentWithRoom } from './agent-row.js';
+import type { AgentRef } from './agent-row.js';
 
 /** A mark that its node does not renew ends after this time: nodes die. */
 const VALID = "interval '5 s'";
@@ -23,8 +23,8 @@ const MARK = `
   WITH connected AS (UPDATE agents a SET saturated_until = now() + ${VALID} WHERE ${OF_NODE})
   UPDATE agents a SET ${marksWith(`UNION ALL SELECT $3, now() + ${VALID}`)} WHERE ${OF_HOSTED}`;
 const UNMARK = `
-  WITH connected AS (UPDATE agents a SET saturated_until = NULL WHERE ${OF_NODE} RETURNING a.agent_type, a.instance_id),
-  hosted AS (UPDATE agents a SET ${marksWith('')} WHERE ${OF_HOSTED} RETURNING a.agent_type, a.instance_id)
+  WITH connected AS (UPDATE agents a SET saturated_until = NULL WHERE ${OF_NODE} RETURNING 1),
+  hosted AS (UPDATE agents a SET ${marksWith('')} WHERE ${OF_HOSTED} RETURNING 1)
   SELECT * FROM connected UNION ALL SELECT * FROM hosted`;
 
 /**
@@ -35,13 +35,8 @@ export async function markSaturated(db: Db, { tenant_id, instance_id }: AgentRef
   await db.system((tx) => tx.query(MARK, [tenant_id, instance_id, meshId]));
 }
 
-/** Ends this node's mark of an agent. @returns the agent; null when it is no longer this node's */
-export async function endSaturation(
-  db: Db,
-  { tenant_id, instance_id }: AgentRef,
-  meshId: string,
-): Promise<AgentWithRoom | null> {
-  const values = [tenant_id, instance_id, meshId];
-  const [agent] = await db.system((tx) => tx.query<AgentWithRoom & Record<string, unknown>>(UNMARK, values));
-  return agent ?? null;
+/** Ends this node's mark of an agent. @returns false when it is no longer this node's */
+export async function endSaturation(db: Db, { tenant_id, instance_id }: AgentRef, meshId: string): Promise<boolean> {
+  const unmarked = await db.system((tx) => tx.query(UNMARK, [tenant_id, instance_id, meshId]));
+  return unmarked.length > 0;
 }

@@ -64,9 +64,6 @@ const DESCRIPTION = `
 
 /** Merges the cards of a type's agents: the newest text that there is, all skills, all media types. Null when none is registered. */
 export async function describeType(tx: Tx, tenantId: string, agentType: string): Promise<TypeDescription | null> {
-  const [described] = await tx.query<Omit<TypeDescription, keyof FleetSkills> & Record<string, unknown>>(DESCRIPTION, [
-    tenantId,
-    agentType,
-  ]);
+  const [described] = await tx.query<Omit<TypeDescription, keyof FleetSkills>>(DESCRIPTION, [tenantId, agentType]);
   return described ? { ...described, ...(await listSkills(tx, tenantId, agentType)) } : null;
 }

@@ -33,7 +33,7 @@ const TO_PROBE = inTurns(
 /** Hosted agents without a sign of life for one heartbeat interval. The platform probes them, because A2A servers send no heartbeats. */
 export function agentsToProbe(db: Db): Promise<AgentToProbe[]> {
   const values = [LIMITS.heartbeatIntervalMs];
-  return db.system((tx) => tx.query<AgentToProbe & Record<string, unknown>>(TO_PROBE, values));
+  return db.system((tx) => tx.query<AgentToProbe>(TO_PROBE, values));
 }
 
 /**
@@ -49,9 +49,7 @@ async function forEachSilent(
   const isSilent = `coalesce(last_seen, registered_at) < now() - $1 * interval '1 ms'`;
   const where = `${isSilent} AND status = ANY($2) AND ${agents.only ?? 'true'}`;
   const listed = inTurns('tenant_id, instance_id', where, 'last_seen NULLS FIRST');
-  const silent = await db.system((tx) =>
-    tx.query<AgentRef & Record<string, unknown>>(listed, [agents.silentMs, agents.statuses]),
-  );
+  const silent = await db.system((tx) => tx.query<AgentRef>(listed, [agents.silentMs, agents.statuses]));
   return round.forEach(silent, AT_ONCE, ({ tenant_id, instance_id }) =>
     db.tenant(tenant_id, async (tx) => {
       const row = await lockAgent(tx, tenant_id, instance_id);

@@ -22,7 +22,7 @@ export async function readStates(tx: Tx, rules: (RuleRef & Threshold)[]): Promis
   const counting = new Map(rules.filter(hasState).map((rule) => [stateKeyOf(rule), rule]));
   if (counting.size === 0) return new Map();
   const wanted = [...counting.values()].map(({ tenant_id, rule_id }) => ({ tenant_id, rule_id }));
-  const rows = await tx.query<RuleState & RuleRef & Record<string, unknown>>(STATES, [JSON.stringify(wanted)]);
+  const rows = await tx.query<RuleState & RuleRef>(STATES, [JSON.stringify(wanted)]);
   const stored = new Map(rows.map(({ counted_ms, fired_ms, ...rule }) => [stateKeyOf(rule), { counted_ms, fired_ms }]));
   return new Map([...counting.keys()].map((key) => [key, stored.get(key) ?? { counted_ms: [], fired_ms: null }]));
 }

@@ -61,7 +61,7 @@ export async function readSizes(tx: Tx, tenantIds: string[]): Promise<Map<string
 
 /** All rules of a tenant. */
 export function readRules(tx: Tx, tenantId: string): Promise<RuleRow[]> {
-  return tx.query<RuleRow & Record<string, unknown>>('SELECT * FROM alert_rules WHERE tenant_id = $1', [tenantId]);
+  return tx.query<RuleRow>('SELECT * FROM alert_rules WHERE tenant_id = $1', [tenantId]);
 }
 
 /** How many rules a tenant has. */
@@ -80,7 +80,7 @@ export function ruleList(tenantId: string): KeyList {
 
 /** The rules of these ids, the newest first. */
 export function readRulesOf(tx: Tx, tenantId: string, ruleIds: string[]): Promise<RuleRow[]> {
-  return tx.query<RuleRow & Record<string, unknown>>(
+  return tx.query<RuleRow>(
     'SELECT * FROM alert_rules WHERE tenant_id = $1 AND rule_id = ANY ($2) ORDER BY rule_id DESC',
     [tenantId, ruleIds],
   );
@@ -89,7 +89,7 @@ export function readRulesOf(tx: Tx, tenantId: string, ruleIds: string[]): Promis
 /** One rule; null when the tenant has none of that id. */
 export async function readRule(tx: Tx, tenantId: string, ruleId: string): Promise<RuleRow | null> {
   const one = 'SELECT * FROM alert_rules WHERE tenant_id = $1 AND rule_id = $2';
-  const [row] = await tx.query<RuleRow & Record<string, unknown>>(one, [tenantId, ruleId]);
+  const [row] = await tx.query<RuleRow>(one, [tenantId, ruleId]);
   return row ?? null;
 }
 
@@ -112,7 +112,7 @@ export async function saveRule(
   const limits = [rule.threshold, rule.window_seconds, rule.cooldown_seconds];
   const values = [tenant_id, rule_id, name, description, event, JSON.stringify(filters), severity, ...limits];
   const rest = [approvers, writers, enabled, principal.id];
-  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
+  const [saved] = await tx.query<RuleRow>(SAVE, [...values, ...rest]);
   return saved as RuleRow;
 }
 

@@ -87,7 +87,7 @@ const FIND = `
     FROM deliveries d JOIN alert_channels c USING (tenant_id, channel_id) JOIN alert_rules r ON r.tenant_id = d.tenant_id AND r.rule_id = d.rule_id
    WHERE d.tenant_id = $1 AND d.delivery_id = $2`;
 
-type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] } & Record<string, unknown>;
+type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] };
 
 async function readDelivery(
   { core }: SlackInteractionDeps,

@@ -9,7 +9,7 @@ type Asked = RequestSubject & {
   digest: string;
   expires_at: Date;
   approvers: string[];
-} & Record<string, unknown>;
+};
 
 const ASKED = `
   SELECT tenant_id, message_id, plan_id, request_id, digest, expires_at, approvers FROM input_requests WHERE tenant_id = $1 AND request_id = $2`;

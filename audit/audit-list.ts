@@ -7,7 +7,7 @@ import { BY_INDEX } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
 import type { Secrets } from '../runtime/secrets.js';
 
-interface AuditRow extends Record<string, unknown> {
+interface AuditRow {
   audit_id: string;
   position: number;
   at: Date;

@@ -79,7 +79,7 @@ export async function recordSignIn(db: Db, person: Person, { is_operator, grants
   const { issuer, subject, name } = person;
   return db.system(async (tx) => {
     await tx.query(TIDY, [issuer, subject]);
-    const [row] = await tx.query<SignIn & Record<string, unknown>>(
+    const [row] = await tx.query<SignIn>(
       `INSERT INTO sign_ins (sign_in_id, issuer, subject, name, is_operator, grants, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => ${CONSOLE_SESSION_SECONDS})) RETURNING *`,
       [randomUUID(), issuer, subject, name, is_operator, JSON.stringify(grants)],
@@ -92,7 +92,7 @@ export async function recordSignIn(db: Db, person: Person, { is_operator, grants
 /** The sign-in, unless it has ended. */
 export async function findSignIn(db: Db, signInId: string): Promise<SignIn | null> {
   const find = 'SELECT * FROM sign_ins WHERE sign_in_id = $1 AND expires_at > now()';
-  const [row] = await db.system((tx) => tx.query<SignIn & Record<string, unknown>>(find, [signInId]));
+  const [row] = await db.system((tx) => tx.query<SignIn>(find, [signInId]));
   return row ?? null;
 }
 
@@ -118,7 +118,7 @@ export async function endEarlierSignIns(db: Db, roles: readonly OidcRole[]): Pro
 }
 
 /** A tenant that a person may choose. */
-export interface Choice extends Record<string, unknown> {
+export interface Choice {
   tenant_id: string;
   name: string;
   /** As an operator of the platform, without rights of their own in it. */

@@ -1,5 +1,6 @@
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
+import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import type { Db } from './pool.js';
 
 const EVERY_MS = 600_000;
@@ -57,7 +58,7 @@ const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - inter
  * batches of the event sequencer, and old usage. Processes may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
-  const results = await Promise.allSettled([
+  await allOrFirstFailure([
     db.system((tx) => tx.query('SELECT create_partitions()')),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
@@ -65,7 +66,6 @@ export async function maintainTables(db: Db): Promise<void> {
     db.system((tx) => tx.query(DELETE_SOURCES)),
     deleteAll(db, DELETE_EXPIRED),
   ]);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /** @param batch deletes at most `BATCH` rows, and returns them */

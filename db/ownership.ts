@@ -60,7 +60,7 @@ export async function isForeignSession(tx: Tx, reader: Reader, sessionId: string
 
 /** The owners of a message; null when the tenant has no message of that id. */
 export async function ownersOf(tx: Tx, tenantId: string, messageId: string): Promise<MessageOwners | null> {
-  const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
+  const [row] = await tx.query<MessageOwners>(
     `SELECT agent_type, sender_agent_type, want_agent_type, user_id, session_id FROM messages
       WHERE tenant_id = $1 AND message_id = $2`,
     [tenantId, messageId],

@@ -20,6 +20,7 @@ import { pushBody } from './push/push-content.js';
 import { leaveQueue, lockQueued, moveQueued, putBack, queueIdOf } from './queue.js';
 import { type Recipient, recipientOf } from './recipient.js';
 
+/** The dependencies of the delivery activities. */
 export interface AttemptDeps {
   db: Db;
   secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;

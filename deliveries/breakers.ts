@@ -43,7 +43,7 @@ export interface QueuedFor extends InQueue {
 
 /** The breaker of a receiver; null while it answers. */
 export async function readBreaker(tx: Tx, { tenant_id, receiver }: QueuedFor): Promise<Breaker | null> {
-  const [row] = await tx.query<Breaker & Record<string, unknown>>(
+  const [row] = await tx.query<Breaker>(
     'SELECT failures, open_until, probe FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2',
     [tenant_id, receiver],
   );
@@ -93,7 +93,7 @@ export async function noteAnswer(tx: Tx, of: QueuedFor, hasAnswered: boolean | n
     await tx.query(ANSWERED, key);
     return false;
   }
-  const [breaker] = await tx.query<Breaker & Record<string, unknown>>(LOCK_FAILED, key);
+  const [breaker] = await tx.query<Breaker>(LOCK_FAILED, key);
   const next = breaker ? afterFailure(breaker, of.queue_id) : null;
   if (next === null) return false;
   await tx.query(SAVE, [...key, next.failures, next.openMs]);

@@ -2,6 +2,7 @@ import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
+import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import { PushChanges } from './push/push-changes.js';
 import { claimQueued, overdueQueued } from './queue.js';
 import { purgeDeliveries } from './retention.js';
@@ -64,16 +65,11 @@ export class DeliveryStarter {
     const hasChanges = await this.#changes.relay();
     const claimed = await claimQueued(this.db);
     const overdue = await overdueQueued(this.db);
-    await this.#start(
+    await allOrFirstFailure(
       [...claimed, ...overdue].map(({ input, starts }) => this.workflows.ensureDelivery(input, starts)),
     );
     if (hasChanges || claimed.length > 0) this.#expectedUntil = performance.now() + EXPECTED_FOR_MS;
     if (hasChanges) return 0;
     return performance.now() < this.#expectedUntil ? EXPECTING_MS : IDLE_MS;
-  }
-
-  async #start(starts: Promise<void>[]): Promise<void> {
-    const failure = (await Promise.allSettled(starts)).find((one) => one.status === 'rejected');
-    if (failure) throw failure.reason;
   }
 }

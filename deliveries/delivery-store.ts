@@ -82,7 +82,7 @@ const laneKey = ({ tenant_id, receiver, is_approval }: Lane) => `${tenant_id} ${
 /** Those of the deliveries for which there is no room, because too many are pending for their receivers. */
 async function withoutRoom(tx: Tx, deliveries: NewDelivery[]): Promise<Set<NewDelivery>> {
   const lanes = new Map(deliveries.map(laneOf).map((lane) => [laneKey(lane), lane]));
-  const rows = await tx.query<Lane & { pending: number } & Record<string, unknown>>(
+  const rows = await tx.query<Lane & { pending: number }>(
     COUNT_PENDING,
     [JSON.stringify([...lanes.values()]), APPROVAL_EVENTS],
     'count_pending_deliveries',

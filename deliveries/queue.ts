@@ -72,7 +72,7 @@ const CLAIM = `
  */
 export function claimQueued(db: Db): Promise<QueuedDelivery[]> {
   const bounds = [SLOTS, TENANT_SLOTS, RECEIVER_SLOTS, RECEIVERS_LOOKED_AT, SLOW_MS, CHECK_MS];
-  return db.system((tx) => tx.query<QueuedDelivery & Record<string, unknown>>(CLAIM, bounds, 'claim_deliveries'));
+  return db.system((tx) => tx.query<QueuedDelivery>(CLAIM, bounds, 'claim_deliveries'));
 }
 
 const CHECK = `
@@ -83,7 +83,7 @@ const CHECK = `
 
 /** Deliveries that took a slot long ago: a process may have died before it started their workflows. */
 export function overdueQueued(db: Db): Promise<QueuedDelivery[]> {
-  return db.system((tx) => tx.query<QueuedDelivery & Record<string, unknown>>(CHECK, [CHECK_MS], 'check_deliveries'));
+  return db.system((tx) => tx.query<QueuedDelivery>(CHECK, [CHECK_MS], 'check_deliveries'));
 }
 
 /** Identifies a place in the queue. */

@@ -58,14 +58,14 @@ function stillSent(): PlatformError {
  */
 export function redeliver(deps: RedeliverDeps, tenantId: string, deliveryId: string): Promise<DeliveryStatus> {
   return deps.db.tenant<DeliveryStatus>(tenantId, async (tx) => {
-    type Found = StoredRecipient & { status: DeliveryStatus } & Record<string, unknown>;
+    type Found = StoredRecipient & { status: DeliveryStatus };
     await tx.query(LOCK_CHANNEL, [tenantId, deliveryId]);
     const [found] = await tx.query<Found>(FIND, [tenantId, deliveryId]);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no delivery of that delivery_id.');
     if (found.status === 'pending') throw stillSent();
     const { url, receiver, mail_to } = recipientNow(deps, found);
     const values = [tenantId, deliveryId, url, receiver, mail_to];
-    const [repeated] = await tx.query<DeliveryIds & { starts: number } & Record<string, unknown>>(REPEAT, values);
+    const [repeated] = await tx.query<DeliveryIds & { starts: number }>(REPEAT, values);
     if (!repeated) throw stillSent(); // by another call of the same moment
     const { starts, ...ids } = repeated;
     await enqueue(tx, [{ input: inputOf(ids), receiver, starts }]);

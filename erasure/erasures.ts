@@ -111,7 +111,7 @@ export async function findErasure(db: Db, id: string): Promise<ErasureReport | u
  */
 export async function takeDue(db: Db, leaseSeconds: number): Promise<Erasure | null> {
   const [taken] = await db.system((tx) =>
-    tx.query<Erasure & Record<string, unknown>>(
+    tx.query<Erasure>(
       `UPDATE erasures SET next_at = clock_timestamp() + $1 * interval '1 second' WHERE erasure_id = (
          SELECT erasure_id FROM erasures WHERE finished_at IS NULL AND next_at <= clock_timestamp()
           ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED)

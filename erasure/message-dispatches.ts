@@ -19,9 +19,7 @@ type Known = Lifetime & { message_id: string };
 /** When the messages may have got dispatches. */
 async function windowsAtWork(db: Db, tenantId: string, messages: readonly Known[]): Promise<TimeWindow[]> {
   const ids = messages.map(({ message_id }) => message_id);
-  const waits = await db.system((tx) =>
-    tx.query<Wait & { message_id: string } & Record<string, unknown>>(WAITS, [tenantId, ids]),
-  );
+  const waits = await db.system((tx) => tx.query<Wait & { message_id: string }>(WAITS, [tenantId, ids]));
   const waitsOf = (id: string) => waits.filter(({ message_id }) => message_id === id);
   return windowsOf(messages.flatMap((message) => partsAtWork(message, waitsOf(message.message_id))));
 }

@@ -7,7 +7,7 @@ import type { Selection } from './erasures.js';
 export const MESSAGES_AT_ONCE = 100;
 
 /** A message that is selected. */
-export interface SelectedMessage extends Record<string, unknown> {
+export interface SelectedMessage {
   message_id: string;
   session_id: string;
   created_at: Date;

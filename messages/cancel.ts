@@ -1,3 +1,4 @@
+import { slotOf } from '../agents/agent-row.js';
 import { isTerminal } from '../contracts/api/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
@@ -26,12 +27,13 @@ async function cancelLocked(tx: Tx, tenantId: string, ids: string[], reason: str
 /** After the commit: notifies streams, workflows, agents and the log of the canceled messages. */
 function announceCanceled(core: MessageCore, canceled: CanceledMessage[]): void {
   for (const message of canceled) {
-    const { tenant_id, message_id, current_dispatch_id: dispatch_id, instance_id, holds_slot, mesh_id } = message;
+    const { tenant_id, message_id, current_dispatch_id: dispatch_id, mesh_id } = message;
     core.bus.publish(tenant_id, message_id, { kind: 'changed' });
     if (message.is_watched) core.workflowStarter.message(message);
     if (dispatch_id !== null) core.nodes.cancel({ tenant_id, message_id, dispatch_id, mesh_id });
     logEnd(core.log, { ...message, dispatch_id, state: 'canceled' });
-    if (holds_slot && instance_id !== null) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
+    const freed = slotOf(message);
+    if (freed) core.nodes.fill(freed, mesh_id);
   }
 }
 

@@ -53,7 +53,7 @@ type Newest = Pick<MessageRow, 'message_id' | 'session_id' | 'state' | 'client_m
  */
 async function earlierRetry(tx: Tx, caller: Caller, retriedAs: string | null, messageId: string) {
   if (retriedAs === null) return null;
-  const [newest] = await tx.query<Newest & Record<string, unknown>>(NEWEST, [caller.tenant_id, retriedAs]);
+  const [newest] = await tx.query<Newest>(NEWEST, [caller.tenant_id, retriedAs]);
   const isOwn = newest?.client_message_id === messageId && newest.credential_id === caller.credential_id;
   return newest && (isOwn || !isTerminal(newest.state)) ? newest : null;
 }

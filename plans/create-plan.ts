@@ -59,7 +59,7 @@ async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan): Promise<PlanRo
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
   const { trace_id, parent_span_id, sampled } = traceFrom(plan.traceparent, uuidOf(plan_id));
-  const [row] = await tx.query<PlanRow & Record<string, unknown>>(
+  const [row] = await tx.query<PlanRow>(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
        scopes, trace_id, parent_span_id, sampled, proposal_key, check_at)
      VALUES ($1, $2, $3, $4, 'proposed', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now() + interval '1 minute')

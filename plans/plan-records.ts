@@ -56,7 +56,7 @@ type ListedPlan = PlanRow & {
   approval_expires_at: Date;
   /** Null where no policy holds it back. */
   approval_reason: string | null;
-} & Record<string, unknown>;
+};
 
 const LISTED = `
   p.*, q.quorum, q.approvers, q.expires_at AS approval_expires_at, CASE WHEN q.source <> 'plan' THEN q.prompt END AS approval_reason
@@ -107,7 +107,7 @@ function stepOf(
 }
 
 async function stepsOf(tx: Tx, ref: PlanRef): Promise<PlanStep[]> {
-  const contents = await tx.query<Pick<StepRow, 'description' | 'parts'> & Record<string, unknown>>(
+  const contents = await tx.query<Pick<StepRow, 'description' | 'parts'>>(
     'SELECT description, parts FROM plan_steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY place',
     [ref.tenant_id, ref.plan_id],
   );

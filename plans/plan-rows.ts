@@ -74,7 +74,7 @@ export interface ObservedStep extends Omit<StepRow, 'parts' | 'description' | 'p
 
 /** Locks a plan until the transaction ends; null when the tenant has none of that id. No other lock may be taken after this one. */
 export async function lockPlan(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<PlanRow | null> {
-  const [row] = await tx.query<PlanRow & Record<string, unknown>>(
+  const [row] = await tx.query<PlanRow>(
     'SELECT * FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDATE',
     [tenant_id, plan_id],
     'lock_plan',
@@ -84,7 +84,7 @@ export async function lockPlan(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise
 
 /** The steps of a plan in their order, with what their messages say. */
 export function observedSteps(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<ObservedStep[]> {
-  return tx.query<ObservedStep & Record<string, unknown>>(
+  return tx.query<ObservedStep>(
     `SELECT s.tenant_id, s.plan_id, s.place, s.step_id, s.agent_type, s.instance_id, s.skill_id, s.depends_on, s.requires_approval,
             s.timeout_seconds, s.max_attempts, s.state, s.attempts, s.message_id, s.started_at, s.ended_at, s.retry_at, s.due_at,
             s.time_left_ms, s.error_code, s.error_message, m.state AS message_state, m.error_code AS message_error_code,

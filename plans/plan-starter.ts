@@ -108,7 +108,7 @@ export class PlanStarter {
 
   async #claimChecks(): Promise<PlanToWake[]> {
     if (performance.now() - this.#checkedAt < CHECK_EVERY_MS) return [];
-    const claimed = await this.db.system((tx) => tx.query<PlanToWake & Record<string, unknown>>(CLAIM_CHECKS));
+    const claimed = await this.db.system((tx) => tx.query<PlanToWake>(CLAIM_CHECKS));
     this.#checkedAt = performance.now();
     return claimed;
   }

@@ -1,6 +1,6 @@
 import { RedisChannel } from '../mesh/nodes/redis-channel.js';
 import type { DroppedMessage } from '../mesh/nodes/signed-message.js';
-import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
+import { RedisLink } from '../mesh/nodes/tool-link-redis.js';
 import type { NodeNotice } from '../messages/dispatch/nodes.js';
 import { createLocalLink, type NodeLink } from '../tools/tool-link.js';
 import type { Services } from './services.js';
@@ -36,7 +36,7 @@ export function linkNodes(
     return { tools, notices: null, stop: () => tools.close() };
   }
   const channel = new RedisChannel({ url: config.REDIS_URL, meshId, log, secrets, dropped });
-  const tools = createRedisLink({ channel, meshId, log });
+  const tools = new RedisLink({ channel, meshId, log });
   const notices: NodeNotices = {
     isReady: () => channel.isReady,
     tell: (meshId, notice) => void channel.publish(meshId, notice),

@@ -15,6 +15,7 @@ import type { Config } from '../runtime/config.js';
 import { listenError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
+import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { MetricSources } from './metrics/platform-metrics.js';
 import { type ProcessFacts, startMetrics } from './metrics/start-metrics.js';
@@ -215,8 +216,7 @@ async function startRoles(
   const shutdown = new ApiShutdown(http, draining);
   stops.add(async (graceMs) => {
     // Both end before what they use is stopped, also where one fails.
-    const ends = await Promise.allSettled([shutdown.close(graceMs), mesh?.stop(graceMs)]);
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    await allOrFirstFailure([shutdown.close(graceMs), mesh?.stop(graceMs)]);
   });
   if (roles.has('api')) {
     await endEarlierSignIns(services.db, config.OIDC_ROLES ?? []);

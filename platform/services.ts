@@ -23,8 +23,8 @@ import { NO_NODES } from '../messages/dispatch/nodes.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { ChangeReader } from '../messages/stream/change-reader.js';
 import { LocalEnds } from '../messages/stream/local-ends.js';
-import { createMemoryBus } from '../messages/stream/memory-bus.js';
-import { createRedisBus } from '../messages/stream/redis-bus.js';
+import { MemoryBus } from '../messages/stream/memory-bus.js';
+import { RedisBus } from '../messages/stream/redis-bus.js';
 import { Advancer } from '../messages/supervise/advance.js';
 import { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
@@ -67,12 +67,12 @@ function readVersion(): string {
 }
 
 function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
-  if (config.REDIS_URL) return createRedisBus({ url: config.REDIS_URL, log });
+  if (config.REDIS_URL) return new RedisBus({ url: config.REDIS_URL, log });
   // The knowledge role alone exchanges nothing with others but rows and workflows.
   const linked = (['api', 'mesh', 'worker'] as const).filter((role) => options.roles.has(role));
   if (linked.length === 1 || linked.length === 2)
     throw new Error('Roles in separate processes need REDIS_URL, which carries output between them.');
-  return createMemoryBus({ log });
+  return new MemoryBus({ log });
 }
 
 async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {

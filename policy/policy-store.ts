@@ -58,7 +58,7 @@ export async function readRevision(tx: Tx, tenantId: string): Promise<number> {
 
 /** All policies of a tenant. */
 export function readPolicies(tx: Tx, tenantId: string): Promise<PolicyRow[]> {
-  return tx.query<PolicyRow & Record<string, unknown>>(POLICIES, [tenantId]);
+  return tx.query<PolicyRow>(POLICIES, [tenantId]);
 }
 
 /** How many policies a tenant has. */
@@ -82,10 +82,7 @@ export function policyList(tenantId: string, scope: PolicyScope | undefined, ena
 
 /** The policies of these ids, the newest first. */
 export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): Promise<PolicyRow[]> {
-  return tx.query<PolicyRow & Record<string, unknown>>(`${POLICIES} AND policy_id = ANY ($2) ORDER BY policy_id DESC`, [
-    tenantId,
-    policyIds,
-  ]);
+  return tx.query<PolicyRow>(`${POLICIES} AND policy_id = ANY ($2) ORDER BY policy_id DESC`, [tenantId, policyIds]);
 }
 
 /**
@@ -94,7 +91,7 @@ export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): P
  */
 export async function readPolicy(tx: Tx, tenantId: string, policyId: string, lock = false): Promise<PolicyRow | null> {
   const one = `${POLICIES} AND policy_id = $2 ${lock ? 'FOR UPDATE' : ''}`;
-  const [row] = await tx.query<PolicyRow & Record<string, unknown>>(one, [tenantId, policyId]);
+  const [row] = await tx.query<PolicyRow>(one, [tenantId, policyId]);
   return row ?? null;
 }
 
@@ -119,7 +116,7 @@ export async function savePolicy(
   const values = [tenant_id, policy_id, scope, name, decision, description, JSON.stringify(match), reason, approvers];
   const { evaluator_secret, priority, enabled, end_at, max_calls } = policy;
   const rest = [JSON.stringify(evaluator), evaluator_secret, priority, enabled, end_at, max_calls, principal.id];
-  const [saved] = await tx.query<PolicyRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
+  const [saved] = await tx.query<PolicyRow>(SAVE, [...values, ...rest]);
   if (max_calls !== null) await tx.query(BEGIN_COUNT, [tenant_id, policy_id]);
   return saved as PolicyRow;
 }

@@ -19,7 +19,7 @@ const METHODS: Record<Receipt['principals'][number]['type'], Method> = {
   system: 'timeout',
 };
 
-interface Salted extends Record<string, unknown> {
+interface Salted {
   salt: Buffer;
   arguments: Record<string, unknown> | null;
 }

@@ -64,7 +64,7 @@ function listOf(caller: Caller, query: RequestsGetRequest): KeyList {
 }
 
 /** A request among the keys, with its place in the order. */
-interface Found extends Record<string, unknown> {
+interface Found {
   request_id: string;
   at: string;
 }

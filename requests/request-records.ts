@@ -7,6 +7,7 @@ import { answerRefusal, senderOf } from '../contracts/permissions.js';
 import { NO_AGENT, PERSON_PREFIX } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { isOfAgent, sendersOf, voterOf } from '../messages/input/principals.js';
+import { textsIn } from '../messages/read/lists/list-filters.js';
 import { readPageRequests } from '../messages/read/lists/page-rows.js';
 import type { AskedRequest } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
@@ -70,7 +71,7 @@ const SUMMARIES = `
 /** The summaries of these requests, in their order. */
 export function readSummaries(tx: Tx, caller: Caller, requestIds: string[]): Promise<RequestSummary[]> {
   const values = [caller.tenant_id, requestIds, voterOf(caller)];
-  return tx.query<RequestSummary & Record<string, unknown>>(SUMMARIES, values);
+  return tx.query<RequestSummary>(SUMMARIES, values);
 }
 
 /** Whether an answer of the caller would be taken. */
@@ -83,7 +84,7 @@ export function mayAnswer(caller: Caller, request: RequestSummary): boolean {
 }
 
 /** A decision that counted, with the request that it ended. */
-interface DecisionRow extends Record<string, unknown> {
+interface DecisionRow {
   request_id: string;
   resolution: string;
   principal_type: ApprovalPrincipal['type'];
@@ -150,13 +151,9 @@ export async function decisionsOf(
 
 /** Characters of a message's text, or of a plan's description, that a record has. */
 const ABOUT_CHARS = 200;
-/** Stored content that is read for them: unpacking more for each request of a page would take too long. */
-const ABOUT_BYTES = 64 * 1_024;
-
 const ABOUT = `
-  SELECT m.message_id AS id, left((
-      SELECT string_agg(said #>> '{}', E'\\n') FROM jsonb_path_query(m.parts, '$[*].text') said), ${ABOUT_CHARS}) AS about
-    FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND pg_column_size(m.parts) <= ${ABOUT_BYTES}
+  SELECT m.message_id AS id, left((SELECT string_agg(said #>> '{}', E'\\n') FROM ${textsIn('m.parts')}), ${ABOUT_CHARS}) AS about
+    FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)
   UNION ALL SELECT p.plan_id, left(p.description, ${ABOUT_CHARS}) FROM plans p WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2)`;
 
 /** How the messages and plans of these requests begin, by their ids. */

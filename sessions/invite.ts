@@ -1,4 +1,4 @@
-import type { AgentWithRoom } from '../agents/agent-row.js';
+import type { ChosenAgent } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
@@ -16,7 +16,7 @@ import { decideSession } from './session-policy.js';
 async function join(
   tx: Tx,
   session: LockedSession,
-  agent: AgentWithRoom,
+  agent: ChosenAgent,
   reason: 'invited' | 'failover',
 ): Promise<SessionAgent> {
   const joined = await joinSession(tx, session, agent, reason);

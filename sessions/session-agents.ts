@@ -1,4 +1,4 @@
-import type { AgentWithRoom } from '../agents/agent-row.js';
+import type { ChosenAgent } from '../agents/agent-row.js';
 import { unknownInstance } from '../agents/agents.js';
 import type { SessionAgent } from '../contracts/api/sessions.js';
 import { queryJson } from '../db/json-rows.js';
@@ -18,7 +18,7 @@ export function agentsOf(tx: Tx, { tenant_id, session_id }: SessionRef): Promise
 export async function joinSession(
   tx: Tx,
   session: SessionRef,
-  agent: AgentWithRoom,
+  agent: ChosenAgent,
   reason: 'init' | 'invited' | 'failover',
 ): Promise<SessionAgent> {
   const [joined] = await queryJson<SessionAgent>(tx, `SELECT ${COLUMNS} FROM join_session($1, $2, $3, $4, $5)`, [
@@ -95,10 +95,10 @@ export async function chooseAgent(
   tenantId: string,
   named: NamedAgent,
   reserves: boolean,
-): Promise<AgentWithRoom> {
+): Promise<ChosenAgent> {
   const { instance_id, agent_type } = named;
   if (instance_id !== undefined) await checkKnown(tx, tenantId, instance_id, agent_type);
-  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(reserves ? BEST : ANY, [
+  const [agent] = await tx.query<ChosenAgent>(reserves ? BEST : ANY, [
     tenantId,
     instance_id ?? null,
     agent_type ?? null,

@@ -88,8 +88,9 @@ export async function endSession(
   );
   const { duration_ms = 0, in_flight: inFlight = false } = ended ?? {};
   await recordEvent(tx, { tenant_id, session_id }, 'session.closed', { session_id, reason, duration_ms });
-  if (reserves && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
-  return { inFlight, freed: reserves && instance_id !== null ? { tenant_id, instance_id } : null };
+  const freed = reserves && instance_id !== null ? { tenant_id, instance_id } : null;
+  if (freed) await recordLoad(tx, tenant_id, freed.instance_id);
+  return { inFlight, freed };
 }
 
 /** Cancels what is in flight in a session that has ended. After a crash in the middle `createSessionExpiry` repeats it. */

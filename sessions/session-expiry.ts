@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import type { Db } from '../db/pool.js';
 import { newEventId } from '../runtime/ids.js';
 import { Loop } from '../runtime/loop.js';
+import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
 
@@ -55,7 +56,7 @@ const columnsOf = (rows: SessionRef[]) => [rows.map((row) => row.tenant_id), row
 /** Looks at one batch of sessions that are due. @returns those that it found, the oldest first */
 async function expireBatch(db: Db, size: number): Promise<ClaimedSession[]> {
   return db.system(async (tx) => {
-    const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [size], 'claim_idle_sessions');
+    const claimed = await tx.query<ClaimedSession>(CLAIM, [size], 'claim_idle_sessions');
     const active = claimed.filter(({ status }) => status === 'active');
     const ended = claimed.filter(({ status }) => status !== 'active');
     const eventIds = active.map(() => newEventId());
@@ -70,8 +71,7 @@ async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promis
   const ended = claimed.filter(({ status }) => status !== 'active');
   const limit = pLimit(CANCELS_AT_ONCE);
   const finish = (session: ClaimedSession) => cancelLeft(deps, session, session.ended_reason ?? '');
-  const results = await Promise.allSettled(ended.map((session) => limit(finish, session)));
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  await allOrFirstFailure(ended.map((session) => limit(finish, session)));
 }
 
 /**

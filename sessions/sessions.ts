@@ -1,4 +1,4 @@
-import type { AgentWithRoom } from '../agents/agent-row.js';
+import type { ChosenAgent } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionInitRequest, SessionInviteRequest } from '../contracts/api/sessions.js';
 import { isLimited } from '../contracts/limited-tokens.js';
@@ -37,7 +37,7 @@ async function insertSession(
   tx: Tx,
   { tenant_id, credential_id, sub: created_by }: Caller,
   { user_id, metadata = {}, ordered = false, reserve = false, idle_timeout_seconds }: SessionInitRequest,
-  agent: AgentWithRoom | null,
+  agent: ChosenAgent | null,
 ): Promise<string> {
   const session_id = newId('ses');
   const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };

@@ -67,9 +67,7 @@ export function consumeLeftBehind(
   work: (tx: Tx, events: PositionedEvent[]) => Promise<number>,
 ): Promise<true | null> {
   return db.system(async (tx) => {
-    const [own] = await tx.query<LeftBehind & { consumer: string } & Record<string, unknown>>(CLAIM, [
-      prefixOf(consumer),
-    ]);
+    const [own] = await tx.query<LeftBehind & { consumer: string }>(CLAIM, [prefixOf(consumer)]);
     if (!own) return null;
     // Never beyond the consumer's cursor: what follows it is the consumer's once the tenant has caught up.
     const head = await mainPosition(tx, consumer);

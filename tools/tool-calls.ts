@@ -6,7 +6,6 @@ import type { Logger } from '../runtime/logger.js';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';
 import type { ToolUsage } from '../usage/tool-usage.js';
 import type { Approval, ToolApprovals } from './approvals/tool-approvals.js';
-import type { TakenOverCall } from './approvals/tool-grants.js';
 import { boundKeyOf } from './bound-key.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
 import { beginSpan, endSpan, type TracedRequest } from './call-span.js';
@@ -53,6 +52,11 @@ export class ToolCalls {
     return this.#router.pending;
   }
 
+  /** The approvals of calls that wait for a human. */
+  get approvals(): Pick<ToolApprovals, 'answered' | 'takeOver'> {
+    return this.#options.approvals;
+  }
+
   /** Sets the handler of calls to agents whose sockets this node holds. */
   serve(deliver: Deliver): void {
     this.#options.link.serve({ call: deliver });
@@ -78,16 +82,6 @@ export class ToolCalls {
     } finally {
       leave();
     }
-  }
-
-  /** The result of a call that has waited for a human went out to its agent. Never rejects. */
-  answered(tenantId: string, requestId: string): Promise<void> {
-    return this.#options.approvals.answered(tenantId, requestId);
-  }
-
-  /** The calls that wait for a human in these dispatches, or whose result has not gone out, which this process has taken over. Never rejects. */
-  takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
-    return this.#options.approvals.takeOver(tenantId, dispatchIds);
   }
 
   /** Continues a call that another process held: waits for the decision on its request and makes it. Never rejects. */

@@ -23,7 +23,7 @@ const OWNERS = 'SELECT tool, agent_types FROM tool_owners WHERE tenant_id = $1';
 
 /** The tools that a tenant's registered agents and the platform offer, by their names; at most a thousand. */
 export async function listTools(tx: Tx, tenantId: string): Promise<OfferedTool[]> {
-  const offers = await tx.query<Offer & Record<string, unknown>>(OFFERS, [tenantId]);
+  const offers = await tx.query<Offer>(OFFERS, [tenantId]);
   const owners = await tx.query<{ tool: string; agent_types: string[] }>(OWNERS, [tenantId]);
   const ownersOf = new Map(owners.map(({ tool, agent_types }) => [tool, agent_types]));
   const byName = new Map<string, Offer[]>();

@@ -70,7 +70,7 @@ export async function findToolTargets(
 ): Promise<ToolTargets> {
   const { instance_id = null, agent_type = null, skill_id = null } = target ?? {};
   const values = [caller.tenant_id, tool, instance_id, agent_type, skill_id, session_id ?? null, viewOf(caller)];
-  const [found] = await tx.query<ToolTargets & Record<string, unknown>>(TARGETS, values, 'tool_targets');
+  const [found] = await tx.query<ToolTargets>(TARGETS, values, 'tool_targets');
   return found ?? { matching: 0, offered_by: [], session_known: true, candidates: [] };
 }
 
@@ -133,7 +133,7 @@ export async function findCallingDispatch(
   tenantId: string,
   dispatchId: string,
 ): Promise<CallingDispatch | null> {
-  const [row] = await tx.query<CallingDispatch & Record<string, unknown>>(
+  const [row] = await tx.query<CallingDispatch>(
     `SELECT d.message_id, m.session_id, d.instance_id, d.agent_type, d.skill_id, trace_of(m.trace_id, m.message_id) AS trace_id,
             m.propagation ->> 'sampled' IS DISTINCT FROM 'false' AS sampled, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::float8, g.deadline_left_ms, m.deadline_ms)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)

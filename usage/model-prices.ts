@@ -14,7 +14,7 @@ const SET = `
 const DELETE = 'DELETE FROM model_prices WHERE tenant_id = $1 AND model = $2';
 
 function listPrices(tx: Tx, tenantId: string): Promise<ModelPrice[]> {
-  return tx.query<ModelPrice & Record<string, unknown>>(LIST, [tenantId]);
+  return tx.query<ModelPrice>(LIST, [tenantId]);
 }
 
 /** The prices of a tenant, by the names of their models. */

@@ -40,7 +40,7 @@ export function readQuotas(tx: Tx, subjects: readonly QuotaSubject[]): Promise<Q
   const keys = subjects.filter(({ kind }) => kind !== '');
   const of = (member: keyof QuotaSubject) => keys.map((subject) => subject[member]);
   const values = [tenants, of('tenant_id'), of('kind'), of('key')];
-  return tx.query<QuotaRow & Record<string, unknown>>(QUOTAS, values, 'quotas_of');
+  return tx.query<QuotaRow>(QUOTAS, values, 'quotas_of');
 }
 
 /** The limits of a tenant, and what has been used of them by everything that was committed before the call. */
@@ -79,7 +79,7 @@ const READ = `
 type StoredLimits = TenantLimits & { per_key: Partial<Record<`per_${KeyKind}`, SomeLimits>> };
 
 async function readLimits(tx: Tx, tenantId: string): Promise<StoredLimits | null> {
-  return (await tx.query<StoredLimits & Record<string, unknown>>(READ, [tenantId]))[0] ?? null;
+  return (await tx.query<StoredLimits>(READ, [tenantId]))[0] ?? null;
 }
 
 /** The limits for each key, with those that are given in place of the stored ones. */
@@ -100,7 +100,7 @@ const CEILINGS = `
 
 /** @throws PlatformError forbidden for a limit above its ceiling */
 async function checkCeilings(tx: Tx, tenantId: string, limits: SetLimitsRequest): Promise<void> {
-  const [ceilings] = await tx.query<TenantLimits & Record<string, unknown>>(CEILINGS, [tenantId]);
+  const [ceilings] = await tx.query<TenantLimits>(CEILINGS, [tenantId]);
   for (const [name, ceiling] of Object.entries(ceilings ?? {}) as [keyof TenantLimits, number | null][]) {
     if (ceiling !== null && (limits[name] ?? 0) > ceiling)
       throw new PlatformError('forbidden', `${name}: at most ${ceiling}, which the operator of the platform has set.`);

@@ -38,9 +38,10 @@ async function supervise(input: PlanInput, wakeUps: WakeUps): Promise<{ state: s
     ]);
     const isOpen = state === 'proposed' || state === 'running';
     if (start.length + cancel.length === 0) {
-      if (!isOpen && !wakeUps.woken) return { state };
-      if (isOpen && wait_ms === null) await condition(() => wakeUps.woken);
-      else if (isOpen) await condition(() => wakeUps.woken, wait_ms ?? 0);
+      if (!isOpen) {
+        if (!wakeUps.woken) return { state };
+      } else if (wait_ms === null) await condition(() => wakeUps.woken);
+      else await condition(() => wakeUps.woken, wait_ms);
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof plan>(input);
   }

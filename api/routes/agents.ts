@@ -103,11 +103,11 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, OPERATIONS.heartbeat).answer(async (body, { caller }) => {
     const beat = 'payload' in body ? body.payload : body;
-    const roomy = await db.tenant(caller.tenant_id, async (tx) => {
+    const hasRoom = await db.tenant(caller.tenant_id, async (tx) => {
       await lockForCaller(tx, caller, beat.instance_id, OPERATIONS.heartbeat);
       return heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
-    if (roomy) deps.fill({ tenant_id: caller.tenant_id, instance_id: beat.instance_id });
+    if (hasRoom) deps.fill({ tenant_id: caller.tenant_id, instance_id: beat.instance_id });
     return { ok: true };
   });
 

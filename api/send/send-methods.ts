@@ -62,7 +62,7 @@ export function createSendMethods({
     params: MessageSendParams,
     context: CallContext,
     method: AcceptContext['method'],
-  ): Promise<Omit<Accepted, 'session_id'>> {
+  ): Promise<Pick<Accepted, 'message_id' | 'live' | 'writtenRow'>> {
     const { caller, version, agentType, trace, requestId: request_id, ip, bodyBytes } = context;
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
@@ -80,17 +80,12 @@ export function createSendMethods({
     checkAnswers(caller);
     await requireTaskOfType(core.db, taskId, context);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return {
-      ...(await answerFollowUp(core, caller, params, ip)),
-      duplicate: true,
-      live: null,
-      queuedRow: null,
-    };
+    return { ...(await answerFollowUp(core, caller, params, ip)), live: null, writtenRow: null };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const { message_id, live, queuedRow } = await accept(params, context, 'message/send');
+      const { message_id, live, writtenRow } = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
         blocking,
@@ -99,7 +94,7 @@ export function createSendMethods({
         ...(historyLength !== undefined && { historyLength }),
       };
       const task = live && (await liveTask(live, wait, core.ends));
-      const written = blocking ? queuedRow : null;
+      const written = blocking ? writtenRow : null;
       return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, written);
     },
 

@@ -69,7 +69,7 @@ const READ = `
 
 /** The channels of rules, in the order of each rule. */
 export function readChannels(tx: Tx, tenantId: string, ruleIds: string[]): Promise<ChannelRow[]> {
-  return tx.query<ChannelRow & Record<string, unknown>>(READ, [tenantId, ruleIds]);
+  return tx.query<ChannelRow>(READ, [tenantId, ruleIds]);
 }
 
 /** Replaces the channels of a rule. */

@@ -37,7 +37,7 @@ const TAKE = `
     FROM gone g LEFT JOIN push_configs c USING (tenant_id, message_id, config_id) LEFT JOIN messages m USING (tenant_id, message_id)
    ORDER BY g.tenant_id, g.sequence`;
 
-interface Change extends Record<string, unknown> {
+interface Change {
   tenant_id: string;
   sequence: string;
   message_id: string;

@@ -49,7 +49,7 @@ export async function addFirstChange(tx: Tx, of: MessageRef, configId: string, s
 
 /** Lists the configs of a message, the oldest first; null when the tenant has no such message. */
 export async function pushConfigsOf(tx: Tx, of: MessageRef): Promise<PushConfigRow[] | null> {
-  const rows = await tx.query<PushConfigRow & { config_id: string | null } & Record<string, unknown>>(
+  const rows = await tx.query<PushConfigRow & { config_id: string | null }>(
     `SELECT ${COLUMNS} FROM messages m LEFT JOIN push_configs c USING (tenant_id, message_id)
       WHERE m.tenant_id = $1 AND m.message_id = $2 ORDER BY c.created_at, c.config_id`,
     [of.tenant_id, of.message_id],

@@ -49,6 +49,6 @@ export function childrenFirst<Table extends ReferencedTable>(tables: readonly Ta
 
 /** The tables from which a tenant is erased, in their order. */
 export async function tenantTables(tx: Tx): Promise<TenantTable[]> {
-  const tables = await tx.query<TenantTable & ReferencedTable & Record<string, unknown>>(CATALOGUE, [KEPT_TABLES]);
+  const tables = await tx.query<TenantTable & ReferencedTable>(CATALOGUE, [KEPT_TABLES]);
   return childrenFirst(tables).map(({ name, tenant }) => ({ name, tenant }));
 }

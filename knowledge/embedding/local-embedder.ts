@@ -102,7 +102,7 @@ export class LocalEmbedder implements Embedder {
       const job = this.#queue.next() as Job;
       this.#busy.set(worker, job);
       worker.ref();
-      worker.postMessage({ id: 0, text: job.text } satisfies EmbedRequest);
+      worker.postMessage({ text: job.text } satisfies EmbedRequest);
     }
   }
 

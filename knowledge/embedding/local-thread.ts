@@ -1,4 +1,4 @@
-// A worker thread that embeds with the local model: it gets `{id, text}` and answers `{id, vector}` or `{id, error}`.
+// A worker thread that embeds with the local model: it gets `{text}` and answers `{vector}` or `{error}`, one text at a time.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -20,10 +20,9 @@ interface Runtime {
 }
 
 export interface EmbedRequest {
-  id: number;
   text: string;
 }
-export type EmbedReply = { id: number; vector: Float32Array } | { id: number; error: string };
+export type EmbedReply = { vector: Float32Array } | { error: string };
 
 const { folder } = workerData as { folder: string };
 const runtime = createRequire(join(folder, 'package.json'))('onnxruntime-node') as Runtime;
@@ -55,9 +54,9 @@ async function embed(text: string): Promise<Float32Array> {
   return mean;
 }
 
-parentPort?.on('message', ({ id, text }: EmbedRequest) => {
+parentPort?.on('message', ({ text }: EmbedRequest) => {
   embed(text).then(
-    (vector) => parentPort?.postMessage({ id, vector } satisfies EmbedReply, [vector.buffer as ArrayBuffer]),
-    (error: unknown) => parentPort?.postMessage({ id, error: errorMessage(error) } satisfies EmbedReply),
+    (vector) => parentPort?.postMessage({ vector } satisfies EmbedReply, [vector.buffer as ArrayBuffer]),
+    (error: unknown) => parentPort?.postMessage({ error: errorMessage(error) } satisfies EmbedReply),
   );
 });

@@ -1,6 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
+import { allOrFirstFailure } from '../../runtime/promises/all-or-first-failure.js';
 import { purgeDeletedBases } from '../base-deletion.js';
 import { stopJob } from './documents.js';
 import type { IngestWorkflows } from './job-runner.js';
@@ -57,12 +58,8 @@ export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logge
     intervalMs: EVERY_MS,
     log,
     work: async () => {
-      const due = await db.system((tx) => tx.query<JobRef & Record<string, string>>(CLAIM));
-      const started = await Promise.allSettled(
-        due.map(({ tenant_id, job_id }) => startAgain(db, workflows, { tenant_id, job_id })),
-      );
-      const failure = started.find((one) => one.status === 'rejected');
-      if (failure) throw failure.reason;
+      const due = await db.system((tx) => tx.query<JobRef>(CLAIM));
+      await allOrFirstFailure(due.map((ref) => startAgain(db, workflows, ref)));
     },
   });
 }

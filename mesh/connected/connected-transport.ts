@@ -154,12 +154,8 @@ export class SentDispatch {
 
   /** Fails the dispatch and tells the agent why. */
   #refuse(code: FrameErrorCode, message: string, health?: 'failing'): void {
-    this.#sendError(code, message);
-    this.#end({ state: 'failed', error: { code, message }, ...(health && { health }) });
-  }
-
-  #sendError(code: FrameErrorCode, message: string): void {
     this.#deps.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
+    this.#end({ state: 'failed', error: { code, message }, ...(health && { health }) });
   }
 
   /** The first result counts. */
@@ -246,7 +242,6 @@ export class ConnectedTransport implements Transport {
   }
 }
 
-/** Tells an agent that its dispatch is closed on the record: CANCELED, GUARD_DENIED for `denied`, or DISPATCH_ALREADY_TERMINAL with the state. */
 function closedFrame({ dispatch_id, payload }: OpenDispatch, state: string, reason: string): string {
   const { traceparent } = payload.session_context.propagation_headers;
   const frameId = uuidOf(dispatch_id);

@@ -1,5 +1,5 @@
 import { heartbeat, reportSessions } from '../../agents/agent-health.js';
-import { type AgentRow, isUnwanted } from '../../agents/agent-row.js';
+import { isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
@@ -145,30 +145,26 @@ export interface ConnectionChange {
 /**
  * Changes the row of a connected agent and writes the events of that. Changes nothing when a newer connection exists, and at most the
  * node when the agent is deregistered.
- * @returns the agent when it may have got room; else null
+ * @returns whether the agent may have got room
  */
-export async function changeConnection(
-  tx: Tx,
-  connection: ConnectionRef,
-  change: ConnectionChange,
-): Promise<Pick<AgentRow, 'agent_type' | 'instance_id'> | null> {
+export async function changeConnection(tx: Tx, connection: ConnectionRef, change: ConnectionChange): Promise<boolean> {
   const { tenant_id, instance_id, epoch } = connection;
   const [fence] = await tx.query<{ registered: boolean }>(
     `SELECT deregistered_at IS NULL AS registered FROM agents
       WHERE tenant_id = $1 AND instance_id = $2 AND connection_epoch = $3 FOR UPDATE`,
     [tenant_id, instance_id, epoch],
   );
-  if (!fence) return null;
-  const beats = change.beat !== undefined && fence.registered;
-  const withRoom = beats ? await heartbeat(tx, tenant_id, instance_id, change.beat ?? {}) : null;
+  if (!fence) return false;
+  const hasRoom =
+    change.beat !== undefined && fence.registered && (await heartbeat(tx, tenant_id, instance_id, change.beat));
   if (change.status && (fence.registered || change.status === 'offline'))
     await setStatus(tx, connection, change.status);
-  return change.status ? null : withRoom;
+  return hasRoom && !change.status;
 }
 
 async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' | 'offline'): Promise<void> {
   const { tenant_id, instance_id } = connection;
-  const before: AgentRow | undefined = await lockAgent(tx, tenant_id, instance_id);
+  const before = await lockAgent(tx, tenant_id, instance_id);
   const offNode = status === 'offline' ? ', mesh_id = NULL, connected_at = NULL' : '';
   await tx.query(`UPDATE agents SET status = $3${offNode} WHERE tenant_id = $1 AND instance_id = $2`, [
     tenant_id,
@@ -213,7 +209,7 @@ export async function outdatedConnections(
   meshId: string,
   connections: readonly ConnectionRef[],
 ): Promise<OutdatedConnection[]> {
-  return tx.query<OutdatedConnection & Record<string, unknown>>(
+  return tx.query<OutdatedConnection>(
     `SELECT live.*, CASE WHEN ${DEREGISTERED} THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
                     THEN 'replaced' ELSE 'presumed_dead' END AS reason
        FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)

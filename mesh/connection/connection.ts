@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Clocks } from '../../runtime/clocks.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -40,11 +41,7 @@ export interface ConnectionDeps {
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
   transitions: TransitionCounts;
   suspended(connection: Connection): void;
-  runner: {
-    countOf(agentKey: string): number;
-    whenAgentIdle(agentKey: string, listener: () => void): void;
-    agentLost(agentKey: string): Promise<void>;
-  };
+  runner: Pick<DispatchRunner, 'running' | 'agentLost'>;
   tools: {
     countOf(agentKey: string): number;
     socketLost(connection: Connection): void;
@@ -167,7 +164,7 @@ export class Connection implements ConnectionRef {
   }
 
   #isIdle(): boolean {
-    return this.#deps.runner.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
+    return this.#deps.runner.running.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
   }
 
   /** Changes to the next state of the table, and does what belongs to it. */
@@ -199,7 +196,8 @@ export class Connection implements ConnectionRef {
       void statuses.write(this, { status: 'draining' });
       this.#stateTimer = setTimeout(() => this.transition('grace_over'), this.#graceMs);
       if (this.#isIdle()) this.transition('drained');
-      else if (runner.countOf(this.agentKey) > 0) runner.whenAgentIdle(this.agentKey, () => this.becameIdle());
+      else if (runner.running.countOf(this.agentKey) > 0)
+        runner.running.whenAgentIdle(this.agentKey, () => this.becameIdle());
     }
     if (step.state === 'SUSPENDED') {
       this.#stopTimers();

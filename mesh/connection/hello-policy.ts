@@ -7,10 +7,11 @@ import type { DecisionEvent } from '../../policy/verdict.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 
-type Stored = RegisteredAgent & Record<string, unknown>;
-
-async function readRegistered(tx: Tx, { tenant_id, instance_id }: AuthenticatedAgent): Promise<Stored | undefined> {
-  const [row] = await tx.query<Stored>(
+async function readRegistered(
+  tx: Tx,
+  { tenant_id, instance_id }: AuthenticatedAgent,
+): Promise<RegisteredAgent | undefined> {
+  const [row] = await tx.query<RegisteredAgent>(
     `SELECT agent_type, instance_id, deployment_mode, public_url, skills, tools, agent_card, context FROM agents
       WHERE tenant_id = $1 AND instance_id = $2`,
     [tenant_id, instance_id],

@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
 import {
   claimDispatches,
@@ -24,17 +25,18 @@ const READ_AT_ONCE = 16;
  */
 export class OfferedDispatches {
   readonly #context: Context;
-  readonly #agent: Pick<Connection, 'tenant_id' | 'instance_id'>;
+  readonly #agent: AgentRef;
   readonly #hash: Buffer;
   readonly #dispatchIds: string[];
-  /** Those that the record names this node as the owner of. */
-  #claimed: string[] = [];
+  /** The ids of those that the record names this node as the owner of. */
+  readonly claimedIds: string[] = [];
   /** Those of them that do not run yet. */
   #unadopted: string[] = [];
 
   private constructor(context: Context, connection: Connection, hash: Buffer, dispatchIds: string[]) {
+    const { tenant_id, instance_id } = connection;
     this.#context = context;
-    this.#agent = connection;
+    this.#agent = { tenant_id, instance_id };
     this.#hash = hash;
     this.#dispatchIds = dispatchIds;
   }
@@ -59,11 +61,6 @@ export class OfferedDispatches {
     return undefined;
   }
 
-  /** The ids of those that were claimed. */
-  get claimedIds(): string[] {
-    return this.#claimed;
-  }
-
   /** Claims them for this node, in the transaction that raises the epoch. @returns the ids of those that were still there */
   claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> {
     return claimDispatches(tx, this.#agent, { hash: this.#hash, dispatchIds: this.#dispatchIds, epoch, meshId });
@@ -76,8 +73,8 @@ export class OfferedDispatches {
 
   /** The claim is committed. The others have ended, or another node has claimed them: nothing here waits for them any more. */
   claimed(dispatchIds: readonly string[]): void {
-    this.#claimed = [...dispatchIds];
-    this.#unadopted = this.#claimed;
+    this.claimedIds.push(...dispatchIds);
+    this.#unadopted = this.claimedIds;
     const claimed = new Set(dispatchIds);
     for (const dispatchId of this.#dispatchIds)
       if (!claimed.has(dispatchId)) this.#context.runner.releaseReservation(dispatchId);
@@ -89,7 +86,7 @@ export class OfferedDispatches {
    * @returns whether any continue
    */
   async adopt(connection: Connection): Promise<boolean> {
-    if (this.#claimed.length === 0) return false;
+    if (this.claimedIds.length === 0) return false;
     const found = await this.#readAll();
     if (connection.state !== 'AWAIT_WELCOME') {
       await this.#offerAgain(connection.epoch);
@@ -102,8 +99,8 @@ export class OfferedDispatches {
 
   /** The agent is connected: what was offered is not needed any more. Never rejects; what cannot be deleted expires. */
   async forget({ epoch }: Connection): Promise<void> {
-    if (this.#claimed.length === 0) return;
-    const claimed = { ...this.#agentRef, dispatchIds: this.#claimed, epoch };
+    if (this.claimedIds.length === 0) return;
+    const claimed = { ...this.#agent, dispatchIds: this.claimedIds, epoch };
     await this.#context.db
       .tenant(this.#agent.tenant_id, (tx) => forgetOffers(tx, claimed))
       .catch((error: unknown) =>
@@ -117,15 +114,10 @@ export class OfferedDispatches {
     for (const dispatchId of this.#dispatchIds) this.#context.runner.releaseReservation(dispatchId);
   }
 
-  get #agentRef(): { tenant_id: string; instance_id: string } {
-    const { tenant_id, instance_id } = this.#agent;
-    return { tenant_id, instance_id };
-  }
-
   async #readAll(): Promise<TransferredDispatch[]> {
     const found: TransferredDispatch[] = [];
-    for (let from = 0; from < this.#claimed.length; from += READ_AT_ONCE) {
-      const portion = this.#claimed.slice(from, from + READ_AT_ONCE);
+    for (let from = 0; from < this.claimedIds.length; from += READ_AT_ONCE) {
+      const portion = this.claimedIds.slice(from, from + READ_AT_ONCE);
       found.push(...(await this.#persist((tx) => readClaimed(tx, this.#agent, portion))));
     }
     return found;
@@ -133,7 +125,7 @@ export class OfferedDispatches {
 
   async #offerAgain(epoch: number): Promise<void> {
     const { resumeWindowMs } = this.#context;
-    const claimed = { ...this.#agentRef, dispatchIds: this.#claimed, epoch };
+    const claimed = { ...this.#agent, dispatchIds: this.claimedIds, epoch };
     await this.#persist((tx) => offerAgain(tx, claimed, resumeWindowMs));
     this.#unadopted = [];
   }

@@ -87,10 +87,10 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        const withRoom = await this.#turns.run(connection.tenant_id, () =>
+        const hasRoom = await this.#turns.run(connection.tenant_id, () =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
-        if (withRoom) this.#fill(connection);
+        if (hasRoom) this.#fill(connection);
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },

@@ -26,15 +26,31 @@ type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chun
 type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
 
 function handleFrame(context: MeshContext, connection: Connection, frame: AgentFrame): Promise<void> | undefined {
-  if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
+  const { socket } = connection;
   switch (frame.type) {
-    case 'dispatch_ack':
-    case 'dispatch_chunk':
-    case 'dispatch_result':
+    case 'hello':
+      return void socket.fail('DUPLICATE_HELLO', 'hello was answered already.', CLOSE_CODES.DUPLICATE_HELLO, frame.id);
+    case 'ping':
+      return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, answerTo(frame)));
+    case 'pong':
+      return void connection.pongReceived();
+    case 'heartbeat':
+      if (!connection.lookups.take()) return void answerRateLimited(connection, answerTo(frame));
+      return void handleHeartbeat(context, connection, frame.payload, frame.id);
+    case 'reauth':
+      // Not awaited: frames that follow need no new token.
+      return void answerReauth(context, connection, frame);
+    case 'close_request':
+      return void connection.drain(frame.payload.grace_seconds * 1_000);
+    case 'tool_call':
+      return void context.tools.called(connection, frame);
+    case 'tool_result':
+      return void context.tools.answered(connection, frame);
     case 'error':
+      if (frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
       return handleDispatchFrame(context, connection, frame);
     default:
-      return handleConnectionFrame(context, connection, frame);
+      return handleDispatchFrame(context, connection, frame);
   }
 }
 
@@ -62,15 +78,12 @@ function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitF
 
 /** Fails the dispatch or call that a bad frame names before its socket closes, so that a resume does not repeat it. */
 function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
-  if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
+  if (connection.isLive && reply_to !== '') {
+    const dispatch = openDispatch(context, connection, reply_to);
+    if (!dispatch) context.tools.failed(connection, { reply_to, payload: handlerError(problem) });
+    else if (!dispatch.isFrozen) dispatch.unfit(problem);
+  }
   connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.BAD_FRAME, id);
-}
-
-function failNamed(context: MeshContext, connection: Connection, reply_to: string, problem: string): void {
-  const dispatch = openDispatch(context, connection, reply_to);
-  if (dispatch?.isFrozen) return;
-  if (dispatch) dispatch.unfit(problem);
-  else context.tools.failed(connection, { reply_to, payload: handlerError(problem) });
 }
 
 function handlerError(problem: string): ErrorPayload {
@@ -131,36 +144,6 @@ function handleOpen(dispatch: SentDispatch, frame: DispatchFrame): void {
   }
 }
 
-async function handleConnectionFrame(
-  context: MeshContext,
-  connection: Connection,
-  frame: Exclude<AgentFrame, DispatchFrame>,
-): Promise<void> {
-  const { socket } = connection;
-  switch (frame.type) {
-    case 'hello':
-      return socket.fail('DUPLICATE_HELLO', 'hello was answered already.', CLOSE_CODES.DUPLICATE_HELLO, frame.id);
-    case 'ping':
-      return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, answerTo(frame)));
-    case 'pong':
-      return connection.pongReceived();
-    case 'heartbeat':
-      if (!connection.lookups.take()) return answerRateLimited(connection, answerTo(frame));
-      return handleHeartbeat(context, connection, frame.payload, frame.id);
-    case 'reauth':
-      // Not awaited: frames that follow need no new token.
-      return void answerReauth(context, connection, frame);
-    case 'close_request':
-      return connection.drain(frame.payload.grace_seconds * 1_000);
-    case 'tool_call':
-      return context.tools.called(connection, frame);
-    case 'tool_result':
-      return context.tools.answered(connection, frame);
-    default:
-      frame satisfies never;
-  }
-}
-
 function handleHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
   if (beat.instance_id !== undefined && beat.instance_id !== connection.instance_id) {
     const message = 'heartbeat names another instance than the address.';
@@ -184,7 +167,7 @@ function sessionsBeyond(
   { current_sessions: reported }: HeartbeatPayload,
 ): Pick<HeartbeatPayload, 'current_sessions'> {
   if (reported === undefined) return {};
-  return { current_sessions: reported > runner.countOf(agentKey) ? reported : 0 };
+  return { current_sessions: reported > runner.running.countOf(agentKey) ? reported : 0 };
 }
 
 /**

@@ -83,6 +83,7 @@ async function states({ db, log }: MeshContext, agent: Connection, frameIds: str
 function reasonOf(found: FoundState): Reason {
   if (found === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
   if (found === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
+  if (found.isOpen) return ['DISPATCH_ALREADY_TERMINAL', 'The dispatch is not at work on this connection.'];
   return ended(found.state);
 }
 

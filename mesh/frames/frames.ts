@@ -149,7 +149,7 @@ interface MeshPayloads {
   tool_result: ToolResult;
   ping: { nonce?: string };
   pong: { nonce?: string };
-  error: { code: FrameErrorCode; message: string; retryable: boolean; details?: unknown };
+  error: { code: FrameErrorCode; message: string; retryable: boolean };
   close_request: { grace_seconds: number; reason?: string };
   reauth_ok: ReauthOkPayload;
 }
@@ -204,6 +204,5 @@ const RETRYABLE: ReadonlySet<FrameErrorCode> = new Set([
   'TOKEN_EXPIRED',
   'BACKPRESSURE',
   'RATE_LIMITED',
-  'TARGET_UNAVAILABLE',
   'INTERNAL',
 ]);

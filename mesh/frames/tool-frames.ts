@@ -49,7 +49,7 @@ export class AgentTools {
       (agentKey, frame) => this.#answer(agentKey, frame),
       (agentKey, requestId) => {
         const tenantId = this.#registry.get(agentKey)?.tenant_id;
-        if (tenantId !== undefined) void this.#calls.answered(tenantId, requestId);
+        if (tenantId !== undefined) void this.#calls.approvals.answered(tenantId, requestId);
       },
     );
   }
@@ -89,7 +89,8 @@ export class AgentTools {
    */
   async adopted(connection: Connection, dispatchIds: string[]): Promise<void> {
     const { tenant_id, agentKey } = connection;
-    for (const { dispatch_id, request_id, call, used_by } of await this.#calls.takeOver(tenant_id, dispatchIds)) {
+    const takenOver = await this.#calls.approvals.takeOver(tenant_id, dispatchIds);
+    for (const { dispatch_id, request_id, call, used_by } of takenOver) {
       const parent = this.#parents.of(connection, dispatch_id);
       const { frame_id, traceparent, payload, deadline_ms } = call;
       if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { ClientCredentials } from '../../contracts/api/dispatch-auth.js';
 import { type Outbound, OutboundError, type OutboundResponse } from '../../http/outbound.js';
+import { jsonOf } from './answer.js';
 import { clipped } from './refusal.js';
 
 const TIMEOUT_MS = 10_000;
@@ -60,18 +61,10 @@ function basic({ client_id, client_secret }: ClientCredentials): string {
   return `Basic ${Buffer.from(encoded.join(':')).toString('base64')}`;
 }
 
-function json(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return undefined;
-  }
-}
-
 function refusalOf({ status, body }: OutboundResponse, { client_secret }: ClientCredentials): CredentialError {
   if (status >= 500 || status === 429)
     return new CredentialError('TARGET_UNAVAILABLE', `The agent's token server answered HTTP ${status}.`);
-  const why = TokenRefusal.safeParse(json(body)).data;
+  const why = TokenRefusal.safeParse(jsonOf(body.toString())).data;
   const said = why ? [why.error, why.error_description].filter((text) => text !== undefined).join(': ') : '';
   const shown = clipped(said.replaceAll(client_secret, '…'), REASON_CHARS);
   const what = `The agent's token server refused the platform's client (HTTP ${status})`;
@@ -85,7 +78,7 @@ function failureOf(error: OutboundError): CredentialError {
 }
 
 function grantOf(answer: OutboundResponse, nowMs: number): Grant {
-  const parsed = TokenAnswer.safeParse(json(answer.body)).data;
+  const parsed = TokenAnswer.safeParse(jsonOf(answer.body.toString())).data;
   if (!parsed)
     throw new CredentialError('HANDLER_ERROR', "The agent's token server answered without a bearer token to be sent.");
   const lifetimeMs = (parsed.expires_in ?? LIFETIME_SECONDS) * 1_000;

@@ -31,14 +31,19 @@ export function readFailure(body: unknown): RpcFailure | undefined {
   return error == null ? undefined : RpcFailure.safeParse(error).data;
 }
 
+/** What a text is as JSON; undefined where it is none, or broke off. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Reads the text of one answer. Never throws. */
 export function readAnswer(text: string): HostedAnswer {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return { kind: 'invalid', problem: 'is not JSON' };
-  }
+  const json = jsonOf(text);
+  if (json === undefined) return { kind: 'invalid', problem: 'is not JSON' };
   const unfit = jsonProblem(json);
   if (unfit) return { kind: 'invalid', problem: unfit };
   const body = json as { result?: unknown; status?: unknown; usage?: unknown } | null;

@@ -77,8 +77,7 @@ export class HostedRecovery {
 
   async #reached({ tenant_id, instance_id }: UnreachableAgent): Promise<void> {
     const { db, fill, log } = this.#options;
-    const agent_type = await noteReached(db, { tenant_id, instance_id });
-    if (agent_type === null) return;
+    if (!(await noteReached(db, { tenant_id, instance_id }))) return;
     log.info({ tenant_id, instance_id }, 'hosted agent can be reached again');
     fill({ tenant_id, instance_id });
   }

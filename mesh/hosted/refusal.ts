@@ -1,6 +1,6 @@
 import { AGENT_NOT_READY } from '../../contracts/errors.js';
 import { type OutboundStream, readCapped } from '../../http/outbound.js';
-import { type RpcFailure, readFailure } from './answer.js';
+import { jsonOf, type RpcFailure, readFailure } from './answer.js';
 
 /** Limit of a refusal's body; no more of it is read. */
 const REFUSAL_BYTES_MAX = 16_384;
@@ -39,21 +39,13 @@ export class HttpRefusal extends Error {
   }
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // not JSON, or it broke off
-  }
-}
-
 /**
  * A refusal from its status and its body. Whether a dispatch was not begun the agent itself has to say, since a proxy answers 503 for an agent that
  * has it, too. Pages for people are not shown.
  */
 export function refusalFrom(status: number, headers: Record<string, string>, body: Buffer): HttpRefusal {
   const text = body.toString();
-  const json = parsed(text);
+  const json = jsonOf(text);
   const failure = readFailure(json);
   const isText = /^(text\/plain|application\/([\w.-]+\+)?json)\b/i.test(headers['content-type'] ?? '');
   const detail = failure ? describeFailure(failure) : isText ? clipped(text) : '';

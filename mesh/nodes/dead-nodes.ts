@@ -20,7 +20,7 @@ interface DeadNodesOptions {
   clocks: Pick<Clocks, 'reconcileMs' | 'deadNodeMs'>;
 }
 
-type LostDispatch = DispatchRef & { mesh_id: string } & Record<string, unknown>;
+type LostDispatch = DispatchRef & { mesh_id: string };
 
 /** Where no node lives that could do its work, one is waited for four times as long. */
 const DEAD = `
@@ -34,17 +34,21 @@ const CURRENT = `
      WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d`;
 const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
 
+/** No other node may claim it. */
+const UNOFFERED = `
+  NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())`;
+
 /** What these nodes have, and nobody may claim any more. */
 const OF_NODES = `
   SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id = ANY ($1)
-     AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())
+     AND ${UNOFFERED}
    LIMIT ${BATCH}`;
 
 /** What nodes have that are forgotten: one that stopped may have written it after its last look. Looked for once a minute, since it looks at all. */
 const OF_NOBODY = `
   SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id IS NOT NULL AND d.created_at < now() - interval '1 minute'
      AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = d.mesh_id)
-     AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())
+     AND ${UNOFFERED}
    LIMIT ${BATCH}`;
 
 /** What stopping nodes offered, and nobody has claimed in time. */
@@ -98,7 +102,7 @@ async function sweepDeadNodes(options: DeadNodesOptions, looksAtAll: boolean): P
   await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(UNCLAIMED)));
   if (deadIds.length > 0) await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(OF_NODES, [deadIds])));
   if (looksAtAll) await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(OF_NOBODY)));
-  if (deadIds.length > 0) await db.system((tx) => tx.query(FORGET, [deadIds, clocks.deadNodeMs]));
+  if (deadIds.length > 0) await db.system((tx) => tx.query(FORGET_DEAD, [deadIds, clocks.deadNodeMs]));
   for (let more = true; more; ) {
     const agents = await db.system(takeOffline);
     if (agents > 0) log.info({ agents }, 'agents of dead nodes are offline');
@@ -121,10 +125,10 @@ async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise
   }
 }
 
-/** One that still has dispatches stays, so that they are found. */
-const FORGET = `
-  DELETE FROM mesh_nodes n WHERE n.mesh_id = ANY ($1) AND n.renewed_at < now() - $2 * interval '1 ms'
-    AND NOT EXISTS (SELECT 1 FROM ${CURRENT} WHERE d.mesh_id = n.mesh_id)`;
+/** Removes the rows of the nodes $1. One that still has dispatches stays, so that they are found. */
+export const FORGET_NODES = `
+  DELETE FROM mesh_nodes n WHERE n.mesh_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM ${CURRENT} WHERE d.mesh_id = n.mesh_id)`;
+const FORGET_DEAD = `${FORGET_NODES} AND n.renewed_at < now() - $2 * interval '1 ms'`;
 
 /** Takes connected agents without a living node offline. @returns how many */
 async function takeOffline(tx: Tx): Promise<number> {

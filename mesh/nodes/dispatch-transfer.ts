@@ -9,6 +9,7 @@ import type { MeshContext } from '../connection/context.js';
 
 /** Agents whose dispatches are offered at once. */
 const AT_ONCE = 8;
+
 /** Notes that the node stops, so that nodes that stop at the same time offer nothing to each other. */
 export async function markDraining(db: Db, meshId: string): Promise<void> {
   await db.system((tx) => tx.query('UPDATE mesh_nodes SET draining = true WHERE mesh_id = $1', [meshId]));

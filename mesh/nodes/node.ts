@@ -4,6 +4,7 @@ import type { Tx } from '../../db/pool.js';
 import type { Clocks } from '../../runtime/clocks.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MeshContext } from '../connection/context.js';
+import { FORGET_NODES } from './dead-nodes.js';
 
 type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry'> & { clocks: Pick<Clocks, 'reconcileMs'> };
 
@@ -30,7 +31,7 @@ export class MeshNode {
     const { db, meshId, log } = this.#context;
     await this.#renewal.stop();
     await db
-      .system((tx) => removeNode(tx, meshId))
+      .system((tx) => tx.query(FORGET_NODES, [[meshId]]))
       .catch((error: Error) => log.warn({ err: error.message }, 'node row could not be removed'));
   }
 
@@ -48,7 +49,7 @@ export class MeshNode {
 const OUTAGE_MS = 30_000;
 
 /**
- * Writes or renews the node's row. All functions here need a system transaction.
+ * Writes or renews the node's row. Needs a system transaction.
  * @returns false when there was no row: the node is new, or another one has presumed it dead and removed its row
  */
 async function renewNode(tx: Tx, meshId: string): Promise<boolean> {
@@ -61,15 +62,4 @@ async function renewNode(tx: Tx, meshId: string): Promise<boolean> {
     [meshId, OUTAGE_MS],
   );
   return row?.known === true;
-}
-
-/** Removes the row of a node that shuts down. */
-async function removeNode(tx: Tx, meshId: string): Promise<void> {
-  await tx.query(
-    `DELETE FROM mesh_nodes WHERE mesh_id = $1 AND NOT EXISTS (SELECT 1 FROM running_messages r CROSS JOIN LATERAL (
-       SELECT x.mesh_id FROM dispatches x
-        WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d
-      WHERE d.mesh_id = $1)`,
-    [meshId],
-  );
 }

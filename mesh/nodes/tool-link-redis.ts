@@ -42,7 +42,11 @@ interface RedisLinkOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-class RedisLink implements NodeLink {
+/**
+ * The link of one process among several. A call is published there, and its outcome on the caller's channel, until the other node acknowledges
+ * it. A repeated call does not run again. A node that no longer listens is noticed within three seconds.
+ */
+export class RedisLink implements NodeLink {
   readonly #meshId: string;
   readonly #log: RedisLinkOptions['log'];
   readonly #channel: RedisChannel;
@@ -65,7 +69,7 @@ class RedisLink implements NodeLink {
     this.#log = log;
     this.#channel = channel;
     channel.listen((message) => this.#receive(message));
-    this.#sender = new AcknowledgedSender((node, message) => this.#post(node, message));
+    this.#sender = new AcknowledgedSender((node, message) => channel.publish(node, message));
     this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
 
@@ -80,7 +84,7 @@ class RedisLink implements NodeLink {
 
   deregistered(meshId: string, agent: DeregisteredAgent): void {
     if (meshId === this.#meshId) this.#handlers.deregistered?.(agent);
-    else void this.#post(meshId, { kind: 'deregistered', agent });
+    else void this.#channel.publish(meshId, { kind: 'deregistered', agent });
   }
 
   async #ask(meshId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
@@ -127,10 +131,6 @@ class RedisLink implements NodeLink {
     for (const { settle } of this.#waiting.values()) settle(LOST);
   }
 
-  #post(meshId: string, message: NodeMessage): Promise<number | undefined> {
-    return this.#channel.publish(meshId, message);
-  }
-
   #receive(message: NodeMessage): void {
     if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
     else if (message.kind === 'deregistered') this.#handlers.deregistered?.(message.agent);
@@ -140,7 +140,7 @@ class RedisLink implements NodeLink {
   /** Acknowledges each copy of a message, and handles it once. */
   #handle(message: AcknowledgedMessage): void {
     const { kind, from, call_id } = message;
-    void this.#post(from, { kind: 'acknowledged', of: kind, call_id });
+    void this.#channel.publish(from, { kind: 'acknowledged', of: kind, call_id });
     if (kind === 'outcome') this.#waiting.get(call_id)?.settle({ sent: message.sent, result: message.result });
     else if (kind === 'withdraw') this.#abort(call_id);
     else if (!this.#serving.has(call_id) && !this.#ended.get(call_id)) void this.#serve(message);
@@ -193,13 +193,4 @@ class RedisLink implements NodeLink {
     for (const waiting of this.#waiting.values()) if (waiting.node === node) waiting.settle(LOST);
     for (const serving of this.#serving.values()) if (serving.node === node) serving.withdrawn.abort();
   }
-}
-
-/**
- * The link of one process among several. A call is published there, and its outcome on the
- * caller's channel, until the other node acknowledges it. A repeated call does not run again. A node that no longer listens is noticed
- * within three seconds.
- */
-export function createRedisLink(options: RedisLinkOptions): NodeLink {
-  return new RedisLink(options);
 }

@@ -143,15 +143,15 @@ export class MeshServer {
     );
     const suspended = registry.all().filter(({ state }) => state === 'SUSPENDED');
     for (const connection of registry.all()) {
-      const mayGoOn = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
+      const mayGoOn = graceMs > 0 && runner.running.countOf(connection.agentKey) > 0;
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, endsInMs);
       else if (!mayGoOn) connection.transition('window_over');
     }
     // Nodes that stop together offer nothing to each other once both have noted it.
     void marked.then(() => this.#leaveToOthers(suspended));
     const idle = new Promise<void>((resolve) => {
-      this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
-      runner.whenIdle(() => this.#idle());
+      this.#idle = () => runner.running.size + this.#options.tools.pending.size === 0 && resolve();
+      runner.running.whenIdle(() => this.#idle());
       this.#idle();
     });
     const graceOver = setTimeout(() => void this.#endGrace(), graceMs);
@@ -197,7 +197,7 @@ export class MeshServer {
     const count = (wanted: string) => states.filter((state) => state === wanted).length;
     const { runner, transitions } = this.#context;
     const connections = { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED') };
-    return { ...connections, inflight: runner.size, transitions, handshakes: this.#handshakes };
+    return { ...connections, inflight: runner.running.size, transitions, handshakes: this.#handshakes };
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
@@ -216,7 +216,7 @@ export class MeshServer {
     try {
       const agent = await checkHandshake(request, {
         authorize: this.#context.authorize,
-        isClosedTo: (instance) => this.#isDraining && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
+        isClosedTo: (instance) => this.#isDraining && this.#context.runner.running.countOf(agentKeyOf(instance)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {

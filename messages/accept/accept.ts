@@ -38,8 +38,8 @@ export interface Accepted {
   duplicate: boolean;
   /** Set when this process has sent it to an agent. */
   live: LiveMessage | null;
-  /** The row of one that waits for an agent, as it was written. */
-  queuedRow: MessageRow | null;
+  /** The row of one that is submitted, as it was written. */
+  writtenRow: MessageRow | null;
 }
 
 /** What accepting a message takes. */
@@ -130,7 +130,7 @@ async function decideAndWrite(
       ...ids,
       duplicate: verdict === 'repeat',
       live: written.live,
-      queuedRow: row.state === 'submitted' ? acceptedRow(draft, row) : null,
+      writtenRow: row.state === 'submitted' ? acceptedRow(draft, row) : null,
     };
   } finally {
     check.done(row);

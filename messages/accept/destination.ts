@@ -90,7 +90,7 @@ async function declaredModes(tx: Tx, tenantId: string, destination: Destination)
        UNION ALL SELECT jsonb_path_query(agent_card, '$.skills[*].${name.toLowerCase()}Modes[*] ? (@.type() == "string")')
     ) AS named), '[]')`;
   const [from, values] = declarations(tenantId, destination);
-  return tx.query<MediaTypes & Record<string, unknown>>(
+  return tx.query<MediaTypes>(
     `SELECT ${modes('Input')} AS input, ${modes('Output')} AS output FROM (${from}) AS agents`,
     values,
   );

@@ -68,9 +68,8 @@ export function targetUnknownText(db: Db, draft: NewMessage, type: string | null
 function targetOf(row: RunningRow, session: Pick<SessionBinding, 'agent_type' | 'instance_id'>): TargetNames {
   const agent_type = row.agent_type ?? row.want_agent_type ?? session.agent_type;
   const bound = row.instance_id ?? (agent_type === session.agent_type ? session.instance_id : null);
-  if (bound !== null && bound !== row.want_instance_id)
-    return { instance_id: null, agent_type, skill_id: row.want_skill_id };
-  return { instance_id: row.want_instance_id, agent_type, skill_id: row.want_skill_id };
+  const isElsewhere = bound !== null && bound !== row.want_instance_id;
+  return { instance_id: isElsewhere ? null : row.want_instance_id, agent_type, skill_id: row.want_skill_id };
 }
 
 /** The error text for a message that no agent took in time. */

@@ -20,10 +20,14 @@ function knownTo({ verdicts }: GatedRow): KnownVerdicts {
 /** Marks a dispatch as sent. @returns null when the agent has another connection by now */
 async function markSent(tx: Tx, open: OpenDispatch): Promise<OpenDispatch | null> {
   const { tenant_id, message_id, dispatch_id, mesh_id, epoch } = open;
-  const [row] = await tx.query<DispatchDetails & Record<string, unknown>>(
-    'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
-    [tenant_id, message_id, dispatch_id, mesh_id, epoch, newEventId()],
-  );
+  const [row] = await tx.query<DispatchDetails>('SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)', [
+    tenant_id,
+    message_id,
+    dispatch_id,
+    mesh_id,
+    epoch,
+    newEventId(),
+  ]);
   return row ? openDispatchFrom(readable(row)) : null;
 }
 
@@ -54,7 +58,7 @@ async function applyPolicies(core: MessageCore, tx: Tx, open: OpenDispatch): Pro
   ]);
   const query =
     'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 AND current_dispatch_id = $3 FOR UPDATE';
-  const [row] = await tx.query<GatedRow & Record<string, unknown>>(query, [tenant_id, message_id, dispatch_id]);
+  const [row] = await tx.query<GatedRow>(query, [tenant_id, message_id, dispatch_id]);
   if (!row) return {};
   const gate = new PolicyGate(core, tx, row, knownTo(row));
   const ruling = await gate.rulingOn(open);

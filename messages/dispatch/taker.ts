@@ -48,10 +48,7 @@ interface TakerOptions {
   dispatches: Pick<Dispatches, 'release'>;
   queues: Queues;
   idle: IdleAgents;
-  runner: Pick<
-    DispatchRunner,
-    'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'countOfTenant' | 'noteNeverSent'
-  >;
+  runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'running' | 'noteNeverSent'>;
   /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
   send(open: OpenDispatch, isInTime: () => boolean): void;
 }
@@ -72,6 +69,9 @@ interface Pass {
   found: string[];
   taken: number;
 }
+
+/** A take that was not made. */
+const NOTHING = { asked: 0, got: 0 };
 
 /**
  * Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql):
@@ -143,7 +143,7 @@ export class Taker implements Taking {
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
     else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
-    else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
+    else if (end && next === undefined && runner.running.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 
   /** A dispatch of an agent has ended, and runs here no more. An agent to which nothing could be sent is left alone for a while. */
@@ -162,15 +162,15 @@ export class Taker implements Taking {
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
     const { tenant_id, instance_id } = agent;
-    void this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
+    this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
   }
 
   /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
   look(queue: WaitingQueue): void {
-    void this.#inBackground(this.#lookAt(queue), { ...queue });
+    this.#inBackground(this.#lookAt(queue), { ...queue });
   }
 
-  #inBackground(work: Promise<unknown>, about: Record<string, string>): Promise<void> {
+  #inBackground(work: Promise<unknown>, about: Record<string, string>): void {
     const { log } = this.#options.core;
     const task = work
       .then(
@@ -179,7 +179,6 @@ export class Taker implements Taking {
       )
       .finally(() => this.#underWay.delete(task));
     this.#underWay.add(task);
-    return task;
   }
 
   /**
@@ -195,7 +194,7 @@ export class Taker implements Taking {
       const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
         this.#tenantsUnderWay.delete(tenant_id),
       );
-      void this.#inBackground(turn, { tenant_id });
+      this.#inBackground(turn, { tenant_id });
     }
   }
 
@@ -213,7 +212,7 @@ export class Taker implements Taking {
       }
     }
     const idle = [...found].filter(
-      (instance_id) => runner.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0,
+      (instance_id) => runner.running.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0,
     );
     const mayBeAtBound = waiting.length > 0 && (total === 0 || idle.length > 0);
     if (mayBeAtBound && !this.#isStopping) await this.#lend(tenantId, idle);
@@ -222,7 +221,7 @@ export class Taker implements Taking {
   /** Where nothing but the bound of a tenant keeps agents idle, some of them get a message each, whichever comes first by chance. */
   async #lend(tenant_id: string, idle: string[]): Promise<void> {
     const { queues, runner } = this.#options;
-    let left = this.#lent.settle(tenant_id, await queues.inFlight(tenant_id), runner.countOfTenant(tenant_id));
+    let left = this.#lent.settle(tenant_id, await queues.inFlight(tenant_id), runner.running.countOfTenant(tenant_id));
     const first = Math.floor(Math.random() * idle.length);
     for (const instance_id of [...idle.slice(first), ...idle.slice(0, first)].slice(0, LENDING_TRIED)) {
       if (left <= 0 || this.#isStopping) return;
@@ -344,5 +343,3 @@ export class Taker implements Taking {
     }
   }
 }
-
-const NOTHING = { asked: 0, got: 0 };

@@ -88,7 +88,7 @@ export async function readClaimed(
   { tenant_id, instance_id }: AgentRef,
   dispatchIds: readonly string[],
 ): Promise<TransferredDispatch[]> {
-  const rows = await tx.query<DispatchDetails & { progress: string } & Record<string, unknown>>(
+  const rows = await tx.query<DispatchDetails & { progress: string }>(
     `SELECT d.*, t.progress FROM dispatch_transfers t JOIN dispatch_details d USING (tenant_id, dispatch_id)
       WHERE t.tenant_id = $1 AND t.instance_id = $2 AND t.dispatch_id = ANY ($3) AND d.is_open`,
     [tenant_id, instance_id, dispatchIds],

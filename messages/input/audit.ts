@@ -13,7 +13,7 @@ import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 
 /** A row of the view `decision_details`. */
-interface DecisionRow extends Record<string, unknown> {
+interface DecisionRow {
   tenant_id: string;
   message_id: string | null;
   plan_id: string | null;
@@ -94,7 +94,7 @@ function exportedOf(row: DecisionRow): ExportedApproval {
 }
 
 /** Whose message or plan it is: the credentials, and the type of an agent. */
-interface Owner extends Record<string, unknown> {
+interface Owner {
   senders: string[];
   sender_agent_type: string | null;
 }

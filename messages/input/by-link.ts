@@ -77,7 +77,7 @@ export interface DescribedRequest {
   policy_request: PolicyRequest | null;
 }
 
-type Asked = InputRequestRow & DescribedRequest & Record<string, unknown>;
+type Asked = InputRequestRow & DescribedRequest;
 
 /** Whether a request can still be decided by a link. */
 function linkState(

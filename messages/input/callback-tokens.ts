@@ -31,9 +31,6 @@ export type FoundToken = TokenPurpose & {
   approvers: string[];
 };
 
-/** A callback token as it is stored. */
-type StoredToken = FoundToken & Record<string, unknown>;
-
 function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
@@ -68,7 +65,7 @@ const FIND = `
  * @throws PlatformError unauthorized for a token that nobody issued, and for one of a deleted tenant
  */
 export async function findCallbackToken(db: Db, token: string): Promise<FoundToken> {
-  const [row] = await db.system((tx) => tx.query<StoredToken>(FIND, [hashOf(token)]));
+  const [row] = await db.system((tx) => tx.query<FoundToken>(FIND, [hashOf(token)]));
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   return row;
 }
@@ -100,7 +97,7 @@ export const spendCallbackToken: TakeToken = async (tx, tenantId, token) => {
 };
 
 async function usableToken(tx: Tx, read: string, tenantId: string, token: string): Promise<FoundToken> {
-  const [row] = await tx.query<StoredToken>(read, [hashOf(token), tenantId]);
+  const [row] = await tx.query<FoundToken>(read, [hashOf(token), tenantId]);
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   if (row.used_at !== null) throw new PlatformError('ALREADY_RESOLVED', 'The callback_token was already used.');
   if (row.expires_at.getTime() <= Date.now())
@@ -121,7 +118,7 @@ export async function replaceMisdirected(
   { tenant_id, token }: { tenant_id: string; token: string },
   { destination, writers }: { destination: string; writers: readonly string[] },
 ): Promise<string | null> {
-  const [old] = await tx.query<StoredToken>(MISDIRECTED, [hashOf(token), tenant_id, destination]);
+  const [old] = await tx.query<FoundToken>(MISDIRECTED, [hashOf(token), tenant_id, destination]);
   if (!old) return null;
   await tx.query('DELETE FROM callback_tokens WHERE token_hash = $1 AND used_at IS NULL', [hashOf(token)]);
   const purpose = { ...old, destination, writers: [...new Set([...old.writers, ...writers])] };

@@ -31,9 +31,7 @@ export async function reviewArguments(
   requestId: string,
   edited: Record<string, unknown>,
 ): Promise<DeniedEdit | null> {
-  const [asked] = await core.db.tenant(tenant_id, (tx) =>
-    tx.query<ReviewedRequest & Record<string, unknown>>(REQUEST, [tenant_id, requestId]),
-  );
+  const [asked] = await core.db.tenant(tenant_id, (tx) => tx.query<ReviewedRequest>(REQUEST, [tenant_id, requestId]));
   if (!asked) return null; // no tool call waits: the decision itself is refused
   const call: PolicyRequest = {
     ...(asked.policy_request ?? { scope: 'tool', action: 'call' }),

@@ -46,7 +46,7 @@ export function holdCall(
     guard,
     ...(path !== '' && { path }),
     terms: GUARD_TERMS,
-    digest: digestOf({ ...held }),
+    digest: digestOf(held),
   });
   return {
     ...{ tenant_id, message_id, dispatch_id, session_id, epoch },
@@ -74,14 +74,14 @@ export async function deliverHeld(
   expiryMs: number,
 ): Promise<HeldOutput['state']> {
   const { tenant_id, message_id } = row;
-  const [found] = await tx.query<Produced & Record<string, unknown>>(PRODUCED, [tenant_id, message_id]);
+  const [found] = await tx.query<Produced>(PRODUCED, [tenant_id, message_id]);
   if (!found) throw new Error('a running message has no row');
   const produced = readable(found);
   if (held.state === 'input-required') {
     const call = questionCall({ ...row, produced }, held, null, expiryMs);
     await tx.query('SELECT ask_held_question($1)', [JSON.stringify(call)]);
   } else {
-    const { artifacts, status_message } = outputAfter(produced, held) ?? produced;
+    const { artifacts, status_message } = outputAfter(produced, held) ?? { ...produced, status_message: null };
     const values = [JSON.stringify(artifacts), status_message && JSON.stringify(status_message), newEventId()];
     await tx.query('SELECT deliver_held_answer($1, $2, $3, $4, $5)', [tenant_id, message_id, ...values]);
   }
@@ -102,7 +102,7 @@ export interface HeldRequest {
 
 /** The output of a message that waits for a human; null where none does. */
 export async function findHeld(tx: Tx, tenantId: string, messageId: string): Promise<HeldRequest | null> {
-  const [held] = await tx.query<HeldRequest & Record<string, unknown>>(HELD, [tenantId, messageId]);
+  const [held] = await tx.query<HeldRequest>(HELD, [tenantId, messageId]);
   return held ?? null;
 }
 

@@ -27,7 +27,7 @@ export interface LinkStanding {
   approvers: string[];
 }
 
-interface DecisionRow extends Record<string, unknown> {
+interface DecisionRow {
   principal_type: ApprovalPrincipal['type'];
   principal_id: string;
   name: string | null;

@@ -14,19 +14,18 @@ export interface MessageWithRequest {
   request: InputRequestRow | null;
 }
 
-/** The open input requests of those messages that wait for input, by message id. */
-export async function openRequests(
+/** The open input request of a message; null of one that does not wait for input. */
+export async function pendingRequest(
   tx: Tx,
   tenantId: string,
-  messages: Pick<MessageRow, 'message_id' | 'state'>[],
-): Promise<Map<string, InputRequestRow>> {
-  const waiting = messages.filter(({ state }) => state === 'input-required').map(({ message_id }) => message_id);
-  if (waiting.length === 0) return new Map();
-  const rows = await tx.query<InputRequestRow>(
-    `SELECT * FROM request_details WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,
-    [tenantId, waiting],
+  { message_id, state }: Pick<MessageRow, 'message_id' | 'state'>,
+): Promise<InputRequestRow | null> {
+  if (state !== 'input-required') return null;
+  const [row] = await tx.query<InputRequestRow>(
+    `SELECT * FROM request_details WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
+    [tenantId, message_id],
   );
-  return new Map(rows.map((row) => [row.message_id, readableRequest(row)]));
+  return row ? readableRequest(row) : null;
 }
 
 /** Reads one message; null when the tenant has none of that id. */
@@ -34,8 +33,8 @@ export async function readMessage(tx: Tx, tenantId: string, messageId: string): 
   const one = 'SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2';
   const [row] = await tx.query<MessageRow>(one, [tenantId, messageId]);
   if (!row) return null;
-  const requests = await openRequests(tx, tenantId, [row]);
-  return { row: readable(row), request: requests.get(messageId) ?? null };
+  const request = await pendingRequest(tx, tenantId, row);
+  return { row: readable(row), request };
 }
 
 /** Locks a message until the transaction ends; null when it has ended or does not exist. */

@@ -66,7 +66,7 @@ export function waitsForOf({ kind, since, queue, online }: Wait): WaitsFor | und
  */
 export async function readWait(tx: Tx, row: MessageRow, inFlightMax: number | null): Promise<WaitsFor | undefined> {
   type Found = Wait & { ahead: number | null };
-  const [found] = await tx.query<Found & Record<string, unknown>>(WAIT, [row.tenant_id, row.message_id, inFlightMax]);
+  const [found] = await tx.query<Found>(WAIT, [row.tenant_id, row.message_id, inFlightMax]);
   const waits = found && waitsForOf(found);
   return waits && { ...waits, ...(found.ahead !== null && { ahead: found.ahead }) };
 }

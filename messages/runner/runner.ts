@@ -79,19 +79,9 @@ export class DispatchRunner {
     return this.#closing.signal;
   }
 
-  /** How many dispatches run. */
-  get size(): number {
-    return this.#running.size;
-  }
-
-  /** How many dispatches of this tenant run. */
-  countOfTenant(tenantId: string): number {
-    return this.#running.countOfTenant(tenantId);
-  }
-
-  /** How many dispatches to this agent run. */
-  countOf(agentKey: string): number {
-    return this.#running.countOf(agentKey);
+  /** What runs, to be counted and waited for. */
+  get running(): Pick<RunningDispatches, 'size' | 'countOf' | 'countOfTenant' | 'whenAgentIdle' | 'whenIdle'> {
+    return this.#running;
   }
 
   /**
@@ -100,16 +90,6 @@ export class DispatchRunner {
    */
   async saturationKnown(agent: AgentRef): Promise<void> {
     await this.#saturation.known(agent);
-  }
-
-  /** @param listener called when the last running dispatch of the agent has ended; it replaces the listener before */
-  whenAgentIdle(agentKey: string, listener: () => void): void {
-    this.#running.whenAgentIdle(agentKey, listener);
-  }
-
-  /** @param listener called when the last running dispatch of all has ended; it replaces the listener before */
-  whenIdle(listener: () => void): void {
-    this.#running.whenIdle(listener);
   }
 
   /** How many further dispatches this node takes for an agent now, and the epoch of its connection here; null where it has none that is ready. */

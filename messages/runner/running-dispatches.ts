@@ -141,10 +141,12 @@ export class RunningDispatches {
     return [...(this.#byAgent.get(agentKey) ?? [])];
   }
 
+  /** How many dispatches of this tenant run. */
   countOfTenant(tenantId: string): number {
     return this.#share.countOf(tenantId);
   }
 
+  /** How many dispatches to this agent run. */
   countOf(agentKey: string): number {
     return this.#byAgent.get(agentKey)?.size ?? 0;
   }
@@ -179,8 +181,17 @@ export class RunningDispatches {
   }
 
   remove(running: RunningDispatch): void {
-    this.#byId.delete(running.ref.dispatch_id);
-    this.#removeFromAgent(running);
+    const { ref, agentKey } = running;
+    this.#byId.delete(ref.dispatch_id);
+    this.#share.remove(ref.tenant_id);
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(running);
+    if (ofAgent?.size === 0) {
+      this.#byAgent.delete(agentKey);
+      const listener = this.#idleListeners.get(agentKey);
+      this.#idleListeners.delete(agentKey);
+      listener?.();
+    }
     if (this.#byId.size === 0) this.#onIdle?.();
   }
 
@@ -192,18 +203,6 @@ export class RunningDispatches {
   /** @param listener called when the last dispatch of all has ended; it replaces the listener before */
   whenIdle(listener: () => void): void {
     this.#onIdle = listener;
-  }
-
-  #removeFromAgent(running: RunningDispatch): void {
-    const { agentKey } = running;
-    this.#share.remove(running.ref.tenant_id);
-    const ofAgent = this.#byAgent.get(agentKey);
-    ofAgent?.delete(running);
-    if (ofAgent?.size !== 0) return;
-    this.#byAgent.delete(agentKey);
-    const listener = this.#idleListeners.get(agentKey);
-    this.#idleListeners.delete(agentKey);
-    listener?.();
   }
 }
 

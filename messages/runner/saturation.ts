@@ -128,11 +128,11 @@ export class Saturation {
     const { agent } = mark;
     await this.#write(mark, async () => {
       mark.writtenAtMs = Number.NEGATIVE_INFINITY;
-      const withRoom = await this.#inTurn(mark, () => endSaturation(db, agent, meshId));
+      const hasRoom = await this.#inTurn(mark, () => endSaturation(db, agent, meshId));
       mark.sinceMs = performance.now();
       // Where it is full again, the next turn marks it.
       if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
-      if (withRoom) fill(agent);
+      if (hasRoom) fill(agent);
     });
   }
 

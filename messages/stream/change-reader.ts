@@ -61,7 +61,7 @@ export class ChangeReader {
 
   async #read(messages: KnownMessage[]): Promise<Map<number, Pick<KnownMessage, 'state' | 'updated_at'>>> {
     const values = [messages.map(({ tenant_id }) => tenant_id), messages.map(({ message_id }) => message_id)];
-    type Found = Pick<KnownMessage, 'state' | 'updated_at'> & { nth: number } & Record<string, unknown>;
+    type Found = Pick<KnownMessage, 'state' | 'updated_at'> & { nth: number };
     const rows = await this.db.system((tx) => tx.query<Found>(READ, values, 'read_changes'));
     return new Map(rows.map((row) => [row.nth, row]));
   }

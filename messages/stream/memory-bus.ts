@@ -141,7 +141,8 @@ export interface MemoryBusOptions {
   totalBytesMax?: number;
 }
 
-class MemoryBus implements ChunkBus {
+/** The bus of a platform in one process: events and subscriptions in memory. Listeners are called within `publish` and `subscribe`. */
+export class MemoryBus implements ChunkBus {
   readonly #options: Required<MemoryBusOptions>;
   /** By message, the least recently updated first. */
   readonly #buffers = new Map<string, MessageBuffer>();
@@ -225,9 +226,4 @@ class MemoryBus implements ChunkBus {
     if (buffer.listeners.length === 0) this.#buffers.delete(key);
     else this.#bytes += buffer.bytes;
   }
-}
-
-/** The bus of a platform in one process: events and subscriptions in memory. Listeners are called within `publish` and `subscribe`. */
-export function createMemoryBus(options: MemoryBusOptions): ChunkBus {
-  return new MemoryBus(options);
 }

@@ -39,7 +39,12 @@ interface Subscriber extends ReadPosition {
   resuming: boolean;
 }
 
-class RedisBus implements ChunkBus {
+/**
+ * The bus of several processes. A Redis stream for each message keeps the newest events. Each event is announced on the channel of the
+ * same name: subscribers that have all events before it take it from there, and others read from their cursor. Listeners are never called
+ * within `subscribe`.
+ */
+export class RedisBus implements ChunkBus {
   readonly #options: Required<RedisBusOptions>;
   readonly #commands: Redis;
   readonly #announcements: Redis;
@@ -237,13 +242,4 @@ class RedisBus implements ChunkBus {
 
 function channelOf(tenantId: string, messageId: string): string {
   return `fleet:chunks:${tenantId}:${messageId}`;
-}
-
-/**
- * The bus of several processes. A Redis stream for each message keeps the newest events. Each event is announced on the channel of the
- * same name: subscribers that have all events before it take it from there, and others read from their cursor. Listeners are never called
- * within `subscribe`.
- */
-export function createRedisBus(options: RedisBusOptions): ChunkBus {
-  return new RedisBus(options);
 }

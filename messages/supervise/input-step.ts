@@ -28,7 +28,7 @@ export function awaitedText(request: AskedRequest, id: string): string {
 /** Asks again, if that is due. @returns the request as it is then */
 async function remindIfDue<Request extends AskedRequest>(tx: Tx, request: Request, now: Date): Promise<Request> {
   if (request.remind_at === null || request.remind_at > now) return request;
-  const [reminded] = await tx.query<Pick<AskedRequest, 'approvers' | 'remind_at'> & Record<string, unknown>>(
+  const [reminded] = await tx.query<Pick<AskedRequest, 'approvers' | 'remind_at'>>(
     'SELECT approvers, remind_at FROM remind_of_request($1, $2, $3, $4)',
     [request.tenant_id, request.request_id, now, newEventId()],
   );

@@ -4,24 +4,16 @@ import { isUndecided } from '../../policy/verdict.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { StoredError } from '../dispatch/message-end.js';
 import { deliverHeld } from '../input/held-output.js';
-import { lockRunning, openRequests } from '../read/read.js';
+import { lockRunning, pendingRequest } from '../read/read.js';
 import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { announceFailed, failedStep } from './failed-step.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { type QueuedStep, roomStep } from './room-step.js';
+import { type LockedMessage, type QueuedStep, roomStep } from './room-step.js';
 import { type Step, stepError, type WaitStep, waits } from './step.js';
 
 /** Who looks at a message: its workflow, or a process that takes it a step further. */
 export type Looker = 'workflow' | 'process';
-
-/** Where a message stands, and the queue in which it waits for an agent. */
-export interface Standing {
-  step: Step | null;
-  queue: string | null;
-  /** It has a workflow, which is to hear of changes. */
-  isWatched: boolean;
-}
 
 /** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
 const OUT_OF_TIME = {
@@ -46,12 +38,8 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
 }
 
 /** What a step is decided with. */
-interface Context {
-  tx: Tx;
-  row: GatedRow;
-  session: SessionBinding;
+interface Context extends LockedMessage {
   gate: PolicyGate;
-  now: Date;
 }
 
 /** The step of a message that an agent has; null for any other. */
@@ -114,7 +102,7 @@ async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
   const { tx, row } = context;
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   const asked = { ...row, state: 'input-required' as const };
-  const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
+  const request = await pendingRequest(tx, row.tenant_id, asked);
   if (!request) throw new Error('the request that was written just now is not open');
   return personStep(context, asked, request); // its time may be over by a clock that is ahead of the database's
 }
@@ -129,10 +117,8 @@ async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: nu
 /** The step of a message that does not wait for an agent's room; null: it joins a queue. */
 async function stepBeforeQueue(context: Context): Promise<Step | null> {
   const { tx, row, session, gate, now } = context;
-  if (row.state === 'input-required') {
-    const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return personStep(context, row, request);
-  }
+  const request = await pendingRequest(tx, row.tenant_id, row);
+  if (request) return personStep(context, row, request);
   const current = await dispatchStep(tx, row);
   if (current) return current;
   if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
@@ -143,7 +129,7 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
   return stop && stoppedStep(context, stop);
 }
 
-/** Decides the step of a locked message. What it waits for `waiting` in messages/read/waits.ts tells callers, from its row. */
+/** Decides the step of a locked message. `waiting` in messages/read/waits.ts tells callers from the row what it waits for. */
 async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
   const step = await stepBeforeQueue(context);
   return step ? { step, queue: null } : roomStep(context, queueWaitMs);
@@ -163,10 +149,13 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
 const WORKFLOW_LOOKS = `
   UPDATE input_requests SET wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL`;
 
-/** Locks a message; null when it has ended. That it waits for a human only its workflow may know, which then waits for the times of that. */
+/**
+ * Locks a message; null when it has ended. The wake-up of a message that waits for a human stays set unless its workflow looks: only that keeps
+ * the times of the request.
+ */
 async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
   if (by === 'workflow') await tx.query(WORKFLOW_LOOKS, [tenant_id, message_id], 'workflow_heard');
-  const [row] = await tx.query<GatedRow & Record<string, unknown>>(
+  const [row] = await tx.query<GatedRow>(
     `UPDATE running_messages SET supervised_at = CASE WHEN $3 THEN now() ELSE supervised_at END,
             wake_requested_at = CASE WHEN state = 'input-required' AND NOT $3 THEN wake_requested_at END
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
@@ -176,9 +165,15 @@ async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker
   return row ?? null;
 }
 
-interface Looked extends Standing {
+/** Where a message stands. */
+interface Looked {
   row: GatedRow | null;
+  step: Step | null;
+  /** The queue in which it waits for an agent. */
+  queue: string | null;
   hasChanged: boolean;
+  /** It has a workflow, which is to hear of changes. */
+  isWatched: boolean;
 }
 
 /** No message was locked. */
@@ -240,7 +235,7 @@ export async function takeStep(
   ref: MessageRef,
   by: Looker,
   now = () => new Date(),
-): Promise<Standing> {
+): Promise<Pick<Looked, 'step' | 'queue' | 'isWatched'>> {
   const { row, step, queue, hasChanged, isWatched } = await decidedStep(core, ref, by, now);
   if (hasChanged) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);

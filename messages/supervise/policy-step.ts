@@ -1,3 +1,4 @@
+import type { ChosenAgent } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
 import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
 import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
@@ -19,12 +20,6 @@ export type GatedRow = RunningRow & {
   /** Null for a message that a token without limits sent while the tenant had no policies about messages. */
   token: PolicyMessage['token'] | null;
 };
-
-/** The agent that was chosen for a message. */
-export interface ChosenAgent {
-  instance_id: string;
-  agent_type: string;
-}
 
 /** What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on. */
 export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' };
@@ -75,7 +70,6 @@ export class PolicyGate {
   readonly #tx: Tx;
   readonly #row: GatedRow;
   readonly #known: KnownVerdicts;
-  #details: Details | undefined;
   /** A human was asked in this transaction. */
   hasAsked = false;
 
@@ -113,7 +107,7 @@ export class PolicyGate {
     if (verdict.decision === 'allow') throw new Error('an allowed message goes on');
     if (verdict.decision === 'deny') return { kind: 'failed', error: errorOfDenial(verdict) };
     const { tenant_id, message_id } = this.#row;
-    const asked = chosen && scope === 'dispatch' ? [this.#approvalKey(verdict, chosen)] : [];
+    const asked = chosen ? [this.#approvalKey(verdict, chosen)] : [];
     await this.#tx.query(
       `UPDATE running_messages SET undecided = undecided AND $3, asked_policies = asked_policies || $4::text[],
               want_agent_type = CASE WHEN $3 THEN want_agent_type ELSE coalesce(want_agent_type, $5) END
@@ -177,9 +171,9 @@ export class PolicyGate {
 
   async #read(): Promise<Details> {
     const { tenant_id, message_id } = this.#row;
-    this.#details ??= (await this.#tx.query<Details & Record<string, unknown>>(MESSAGE, [tenant_id, message_id]))[0];
-    if (!this.#details) throw new Error('a running message has no row');
-    return this.#details;
+    const [details] = await this.#tx.query<Details>(MESSAGE, [tenant_id, message_id]);
+    if (!details) throw new Error('a running message has no row');
+    return details;
   }
 
   /** The type that gets the message; of one that names only a skill, that of an agent that has it. Null where no such agent is registered any more. */

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { MessageInput } from '../../contracts/workflows.js';
 import { Loop } from '../../runtime/loop.js';
+import { allOrFirstFailure } from '../../runtime/promises/all-or-first-failure.js';
 import type { MessageCore, WaitingQueue } from '../core.js';
 import { createQueues, QueueRounds, type Queues } from '../dispatch/queues.js';
 
@@ -44,9 +45,7 @@ export class QueueWatch extends Loop {
   async look(): Promise<void> {
     const tenantAtOnce = pLimit(TENANTS_AT_ONCE);
     const tenants = await this.#queues.waitingTenants();
-    const results = await Promise.allSettled(tenants.map((id) => tenantAtOnce(() => this.#lookAt(id))));
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed) throw failed.reason;
+    await allOrFirstFailure(tenants.map((id) => tenantAtOnce(() => this.#lookAt(id))));
   }
 
   async #lookAt(tenantId: string): Promise<void> {
@@ -68,13 +67,11 @@ export class QueueWatch extends Loop {
 
   #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<MessageInput[]> {
     const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
-    return this.#core.db.tenant(tenant_id, (tx) =>
-      tx.query<MessageInput & Record<string, unknown>>(LEFT_ALONE, values),
-    );
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<MessageInput>(LEFT_ALONE, values));
   }
 
   #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
     const values = [tenant_id, queue, this.#core.limits.watchAfterMs, atMost];
-    return this.#core.db.tenant(tenant_id, (tx) => tx.query<Found & Record<string, unknown>>(OLDEST, values));
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<Found>(OLDEST, values));
   }
 }

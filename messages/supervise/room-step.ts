@@ -29,7 +29,7 @@ async function queued(
   now: Date,
   offlineMs: number,
 ): Promise<RoomWait> {
-  const [wait] = await tx.query<RoomWait & Record<string, unknown>>(
+  const [wait] = await tx.query<RoomWait>(
     `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
             w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
               JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
@@ -49,7 +49,7 @@ export interface QueuedStep {
 }
 
 /** A message of which session and row are locked. */
-interface RoomContext {
+export interface LockedMessage {
   tx: Tx;
   row: GatedRow;
   session: SessionBinding;
@@ -57,7 +57,7 @@ interface RoomContext {
 }
 
 /** The step of a message that nothing but an agent's room keeps waiting. */
-export async function roomStep(context: RoomContext, offlineMs: number): Promise<QueuedStep> {
+export async function roomStep(context: LockedMessage, offlineMs: number): Promise<QueuedStep> {
   const { tx, row, session, now } = context;
   const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
   const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));

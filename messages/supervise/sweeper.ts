@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import type { MessageInput } from '../../contracts/workflows.js';
 import { isTenantBusy } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
+import { allOrFirstFailure } from '../../runtime/promises/all-or-first-failure.js';
 import type { MessageCore } from '../core.js';
 import { advanceMessage } from './advance.js';
 import type { TemporalLink } from './temporal-link.js';
@@ -118,9 +119,7 @@ export class Sweeper extends Loop {
   async sweep(): Promise<void> {
     const query = dueKinds(this.#dueAfterMs);
     const [due] = await this.#core.db.system((tx) => tx.query<Record<Kind, boolean | null>>(query));
-    const repairs = await Promise.allSettled(KINDS.filter((kind) => due?.[kind]).map((kind) => this.#repair(kind)));
-    const failed = repairs.find((result) => result.status === 'rejected');
-    if (failed) throw failed.reason;
+    await allOrFirstFailure(KINDS.filter((kind) => due?.[kind]).map((kind) => this.#repair(kind)));
   }
 
   async #repair(kind: Kind): Promise<void> {
@@ -138,9 +137,7 @@ export class Sweeper extends Loop {
         throw error;
       }),
     );
-    const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
-    clearTimeout(timer);
-    if (failed) throw failed.reason;
+    await allOrFirstFailure(calls).finally(() => clearTimeout(timer));
     if (kind === 'unmoved_messages' && claimed.length > 0)
       this.#core.log.info({ messages: claimed.length }, 'messages taken further that were left behind');
   }

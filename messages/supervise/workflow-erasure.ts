@@ -28,9 +28,6 @@ interface WorkflowRun {
   runId?: string;
 }
 
-/** A delivery, as its row names it. */
-export type NamedDelivery = DeliveryInput;
-
 /** Workflows: by their ids, and those whose ids begin in a way. */
 export interface WorkflowNames {
   ids: readonly string[];
@@ -38,8 +35,8 @@ export interface WorkflowNames {
 }
 
 /** The workflows of deliveries. Those that were started again are found by how their ids begin. */
-export function deliveryWorkflows(deliveries: readonly NamedDelivery[]): Required<WorkflowNames> {
-  const prefixOf = (of: NamedDelivery) => ('config_id' in of ? pushWorkflowPrefix(of) : alertWorkflowPrefix(of));
+export function deliveryWorkflows(deliveries: readonly DeliveryInput[]): Required<WorkflowNames> {
+  const prefixOf = (of: DeliveryInput) => ('config_id' in of ? pushWorkflowPrefix(of) : alertWorkflowPrefix(of));
   return {
     ids: deliveries.map((delivery) => deliveryWorkflowId(delivery, 1)),
     prefixes: [...new Set(deliveries.map(prefixOf))],
@@ -50,7 +47,7 @@ export function deliveryWorkflows(deliveries: readonly NamedDelivery[]): Require
 export function messageWorkflows(
   tenantId: string,
   messages: readonly { message_id: string }[],
-  deliveries: readonly NamedDelivery[],
+  deliveries: readonly DeliveryInput[],
 ): WorkflowNames {
   const { ids, prefixes } = deliveryWorkflows(deliveries);
   return {

@@ -12,7 +12,7 @@ const PLAN = 'SELECT * FROM plans WHERE tenant_id = $1 AND plan_id = $2';
 const STEPS = 'SELECT * FROM plan_steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY place';
 
 async function stepsOf(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<LinkedStep[]> {
-  const rows = await tx.query<StepRow & Record<string, unknown>>(STEPS, [tenant_id, plan_id]);
+  const rows = await tx.query<StepRow>(STEPS, [tenant_id, plan_id]);
   return rows.map((row) => {
     const { step_id, description, parts, requires_approval, timeout_seconds, max_attempts } = row;
     const depends_on = row.depends_on.map((place) => rows[place]?.step_id ?? '');
@@ -27,7 +27,7 @@ async function stepsOf(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<LinkedS
 export function describePlan(db: Db, token: FoundToken & PlanRef): Promise<LinkedRequest> {
   const { tenant_id, plan_id } = token;
   return db.tenant(tenant_id, async (tx) => {
-    const [plan] = await tx.query<PlanRow & Record<string, unknown>>(PLAN, [tenant_id, plan_id]);
+    const [plan] = await tx.query<PlanRow>(PLAN, [tenant_id, plan_id]);
     if (!plan) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
     const asked = await readPlanRequest(tx, plan);
     const { description, max_parallel, agent_type } = plan;

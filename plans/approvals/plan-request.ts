@@ -59,7 +59,7 @@ export async function openPlanRequest(
 
 /** The request about a plan, in whatever state. @throws Error for a plan without one, which no transaction writes */
 export async function readPlanRequest(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<PlanRequest> {
-  const [request] = await tx.query<PlanRequest & Record<string, unknown>>(
+  const [request] = await tx.query<PlanRequest>(
     'SELECT * FROM request_details WHERE tenant_id = $1 AND plan_id = $2',
     [tenant_id, plan_id],
     'read_plan_request',

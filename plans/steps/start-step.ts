@@ -44,7 +44,7 @@ interface DueStep {
 }
 
 async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number): Promise<StepRow | undefined> {
-  const [step] = await tx.query<StepRow & Record<string, unknown>>(
+  const [step] = await tx.query<StepRow>(
     'SELECT * FROM plan_steps WHERE tenant_id = $1 AND plan_id = $2 AND place = $3',
     [tenant_id, plan_id, place],
   );

@@ -28,7 +28,7 @@ export async function readOutputs(tx: Tx, { tenant_id, plan_id, parts }: StepRow
   let filled = 0;
   for (const [stepId, times] of referencesIn(parts).uses) {
     const values = [tenant_id, plan_id, stepId];
-    type Output = Pick<MessageRow, 'artifacts' | 'status_message'> & Record<string, unknown>;
+    type Output = Pick<MessageRow, 'artifacts' | 'status_message'>;
     const [row] = await tx.query<Output>(OUTPUT, values, 'step_output');
     if (!row) return { code: 'NOT_FOUND', message: `The output of the step ${stepId} is not kept any more.` };
     const output = outputText(row);

@@ -28,7 +28,7 @@ export interface MetricSources {
   spans: SpanCounts;
   http: HttpCounts;
   mesh: {
-    runner: Pick<DispatchRunner, 'size' | 'counts'>;
+    runner: Pick<DispatchRunner, 'running' | 'counts'>;
     stats(): MeshStats;
     /** Of the certificate in use; null behind a proxy that ends TLS. */
     certificateEndsAtMs(): number | null;
@@ -123,7 +123,7 @@ function defineMessages(metrics: PlatformMetrics, sources: MetricSources): void 
     verdictsOf('refused').map((reason): Sample => [{ reason }, verdicts[reason] ?? 0]),
   );
   metrics.values('fleet_messages_watched_total', () => [[{}, sources.watched]]);
-  metrics.values('fleet_dispatches_in_flight', () => (sources.mesh ? [[{}, sources.mesh.runner.size]] : []));
+  metrics.values('fleet_dispatches_in_flight', () => (sources.mesh ? [[{}, sources.mesh.runner.running.size]] : []));
   metrics.values('fleet_dispatches_total', () => [...labelled('end', sources.mesh?.runner.counts.byEnd ?? {})]);
   metrics.histogram('fleet_dispatch_duration_seconds', () =>
     sources.mesh ? [durations({}, sources.mesh.runner.counts)] : [],

@@ -67,8 +67,8 @@ export function createQueueDepths(db: Db, { overdueMs }: Pick<Clocks, 'overdueMs
   let latest: Promise<QueueDepths> | undefined;
   const read = () =>
     db.system(async (tx) => {
-      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS, [overdueMs]);
-      const readers = await tx.query<EventReader & Record<string, unknown>>(UNREAD);
+      const queues = await tx.query<QueueDepth>(DEPTHS, [overdueMs]);
+      const readers = await tx.query<EventReader>(UNREAD);
       const [receivers] = await tx.query<{ unavailable: number }>(UNAVAILABLE);
       return { queues, readers, unavailableReceivers: receivers?.unavailable ?? 0 };
     });

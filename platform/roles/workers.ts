@@ -1,14 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import {
-  createDeliveryActivities,
-  createDeliveryRecordActivities,
-  type DeliveryDeps,
-} from '../../activities/deliver.js';
+import { createDeliveryActivities, createDeliveryRecordActivities } from '../../activities/deliver.js';
 import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
 import { createRecordActivities } from '../../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
 import { DELIVERY_QUEUE, FLEET_QUEUE, KNOWLEDGE_QUEUE } from '../../contracts/workflows.js';
+import type { AttemptDeps } from '../../deliveries/attempt-delivery.js';
 import { SLOTS_MAX } from '../../deliveries/queue.js';
 import type { Services } from '../services.js';
 import { keepRunning, type WorkerDeps } from './running-worker.js';
@@ -53,7 +50,7 @@ export async function runFleetWorker(
   workerDeps: WorkerDeps,
   deps: Pick<Services, 'core' | 'temporal'> & {
     watch: WatchDeps;
-    delivery: DeliveryDeps;
+    delivery: AttemptDeps;
     plans: PlanActivityDeps;
   },
 ) {

@@ -15,7 +15,7 @@ export interface GuardRow {
 
 /** The guards that a tenant has changed. */
 export function readGuards(tx: Tx, tenantId: string): Promise<GuardRow[]> {
-  return tx.query<GuardRow & Record<string, unknown>>(
+  return tx.query<GuardRow>(
     'SELECT guard, enabled, decision, config, updated_at, updated_by FROM guards WHERE tenant_id = $1',
     [tenantId],
     'read_guards',
@@ -35,6 +35,6 @@ export async function saveGuard(
   { tenant_id, principal }: Author,
 ): Promise<GuardRow> {
   const values = [tenant_id, row.guard, row.enabled, row.decision, JSON.stringify(row.config), principal.id];
-  const [saved] = await tx.query<GuardRow & Record<string, unknown>>(SAVE, values);
+  const [saved] = await tx.query<GuardRow>(SAVE, values);
   return saved as GuardRow;
 }

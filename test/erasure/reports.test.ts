@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { messageWorkflowId } from '../../contracts/workflows.js';
-import { createRedisBus } from '../../messages/stream/redis-bus.js';
+import { RedisBus } from '../../messages/stream/redis-bus.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { redisServer } from '../messages/bus/redis-server.js';
@@ -13,7 +13,7 @@ const redis = await redisServer();
 const api = await serveApi();
 await joinOnRecord(api, 'worker-1');
 const { client, deps, order, turn, report, alertsRead } = await erasing(api);
-const bus = createRedisBus({ url: redis.url, log: api.core.log });
+const bus = new RedisBus({ url: redis.url, log: api.core.log });
 cleanUp(() => bus.close());
 
 /** A message of a session that is over, with a workflow, and with output in Redis. */

@@ -39,7 +39,7 @@ interface Column {
 
 /** The columns that a row has to have. */
 function columnsOf(table: string): Promise<Column[]> {
-  return database.query<Column & Record<string, unknown>>(
+  return database.query<Column>(
     `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND (attnotnull OR attname = 'tenant_id') AND NOT atthasdef AND attidentity = ''`,
     [table],

@@ -129,6 +129,14 @@ describe('frames about dispatches', () => {
     }
     expect(other.isOpen).toBe(true);
   });
+
+  it('that are open and do not run here do not say that they have ended', async () => {
+    const { agent } = await joined();
+    const { dispatch_id } = await fixture.open();
+    agent.send('dispatch_result', { result: 'mine' }, uuidOf(dispatch_id));
+    const { payload } = await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(payload.message).toBe('The dispatch is not at work on this connection.');
+  });
 });
 
 describe('nothing is sent', () => {
@@ -151,8 +159,8 @@ describe('nothing is sent', () => {
     agent.pause();
     const refused = await until(async () => {
       const ref = await fixture.open('x'.repeat(200_000));
-      const before = node.runner.size;
-      const end = await Promise.race([node.run(ref), until(() => node.runner.size > before)]);
+      const before = node.runner.running.size;
+      const end = await Promise.race([node.run(ref), until(() => node.runner.running.size > before)]);
       return typeof end === 'object' && end.kind === 'not_sent' ? ref : undefined;
     });
     agent.resume();

@@ -149,7 +149,7 @@ describe('a node that shuts down', () => {
       if (when === 'during its grace') agent.kill();
       const refusal = () => node.socket('nobody').then(String, ({ message }: Error) => message);
       await until(async () => (await refusal()).includes('ECONNREFUSED'), { what: 'the port to close' });
-      await until(() => node.server.stats().suspended === 0 && node.runner.size === 0, { what: 'the offer' });
+      await until(() => node.server.stats().suspended === 0 && node.runner.running.size === 0, { what: 'the offer' });
       const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
       const back = await other.join('a', { resume_token: welcome.resume_token, inflight });
       expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });

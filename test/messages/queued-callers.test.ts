@@ -30,11 +30,11 @@ beforeEach(async () => {
 /** A queued message, its caller who waits, and the dispatch of its agent. */
 async function taken() {
   const wish = { message: textMessage('two and two?'), metadata: { agent_type: 'worker' } };
-  const { message_id, queuedRow } = await fixture.gateway.accept(fixture.caller, wish, { method: 'message/send' });
+  const { message_id, writtenRow } = await fixture.gateway.accept(fixture.caller, wish, { method: 'message/send' });
   const ref = { tenant_id: fixture.tenantId, message_id };
   const { signal } = new AbortController();
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
-  const task = waitForTask(fixture.core, ref, options, queuedRow);
+  const task = waitForTask(fixture.core, ref, options, writtenRow);
   const by = { mesh_id: MESH, epoch: 1, as_open: false };
   const [open] = await queues.take({ tenant_id: fixture.tenantId, instance_id: 'a' }, by, [newId('dsp')]);
   if (!open) throw new Error('nothing was taken');

@@ -60,7 +60,6 @@ test('the sweeper repeats the wake-ups of each tenant in turn, however many one 
   const temporal = {
     wakeMessage: async ({ tenant_id }: MessageInput) => void woken.push(tenant_id),
     wakeSession: async () => undefined,
-    fateOfMessage: async () => 'running' as const,
     fateOfSession: async () => 'running' as const,
   };
   const sweeper = new Sweeper(messageCore(database.db()), temporal);

@@ -7,7 +7,7 @@ import type { MessageCore } from '../../messages/core.js';
 import { NO_NODES } from '../../messages/dispatch/nodes.js';
 import { ChangeReader } from '../../messages/stream/change-reader.js';
 import { LocalEnds } from '../../messages/stream/local-ends.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { MemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
 import { PolicyEngine } from '../../policy/policy-engine.js';
@@ -29,7 +29,7 @@ export function messageCore(
   changes: Omit<Partial<MessageCore>, 'limits' | 'clocks'> & CoreSettings = {},
 ): MessageCore {
   const log = createLogger({ level: 'silent' });
-  const bus = createMemoryBus({ log });
+  const bus = new MemoryBus({ log });
   cleanUp(() => bus.close());
   const limits = {
     queueWaitMs: 60_000,

@@ -77,12 +77,9 @@ export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswe
     event_id: newEventId(),
   };
   const hold = () =>
-    db.call<GrantAnswer & Record<string, unknown>>(
-      tenant_id,
-      'hold_tool_call',
-      `SELECT ${COLUMNS} FROM hold_tool_call($1)`,
-      [JSON.stringify(given)],
-    );
+    db.call<GrantAnswer>(tenant_id, 'hold_tool_call', `SELECT ${COLUMNS} FROM hold_tool_call($1)`, [
+      JSON.stringify(given),
+    ]);
   // Where only the answer was lost, the record has a request that nobody announces, or a grant that is used.
   const [answer] = await hold().catch((error: unknown) => {
     if (!isTransient(error)) throw error;
@@ -125,7 +122,7 @@ export async function useToolGrant(
   useId: string,
 ): Promise<GrantAnswer> {
   const { tenant_id, message_id, dispatch_id } = dispatch;
-  const [answer] = await db.call<GrantAnswer & Record<string, unknown>>(
+  const [answer] = await db.call<GrantAnswer>(
     tenant_id,
     'use_tool_grant',
     `SELECT ${COLUMNS} FROM use_tool_grant($1, $2, $3, $4, $5, $6)`,
@@ -179,7 +176,7 @@ export function takeOverToolCalls(
   tenantId: string,
   dispatchIds: string[],
   meshId: string,
-): Promise<(TakenOverCall & Record<string, unknown>)[]> {
+): Promise<TakenOverCall[]> {
   return db.call(
     tenantId,
     'take_over_tool_calls',

@@ -27,15 +27,19 @@ export const ofRunning = (more = 'true', given = 'false') => `${MATCHING} AND ($
   AND ((num_nonnulls($9::text, $12::text, $13::text, $14::text) = 0 AND NOT ${given}) OR EXISTS (
     SELECT 1 FROM messages o WHERE o.tenant_id = m.tenant_id AND o.message_id = m.message_id AND ${sentAs('o')} AND ${ownMessages('o', '$9')} AND ${more}))`;
 
-/** Stored content that is searched: unpacking more for each of many messages would take too long. */
-const SEARCHED_BYTES = 64 * 1024;
+/** Stored content that is read for its texts: unpacking more for each of many messages would take too long. */
+const READ_BYTES = 64 * 1024;
+
+/** SQL: the texts of stored content, each as `said`; none of larger content. @param path of the texts; without it, those of parts */
+export const textsIn = (content: string, path = '$[*].text') =>
+  `jsonb_path_query(CASE WHEN pg_column_size(${content}) <= ${READ_BYTES} THEN ${content} END, '${path}') AS said`;
 
 /** Whether the words `text` are in what was sent, in the answer or in the error, in upper or lower case. @param text SQL */
 export function hasText(alias: string, text: string): string {
   const isIn = (said: string) => `position(lower(${text}) IN lower(${said})) > 0`;
-  const inContent = (column: string, path: string) => `(pg_column_size(${alias}.${column}) <= ${SEARCHED_BYTES}
-    AND EXISTS (SELECT 1 FROM jsonb_path_query(${alias}.${column}, '${path}') AS said WHERE ${isIn("said #>> '{}'")}))`;
-  return `(${isIn(`coalesce(${alias}.error_message, '')`)} OR ${inContent('parts', '$[*].text')} OR ${inContent('artifacts', '$[*].parts[*].text')})`;
+  const isAmong = (texts: string) => `EXISTS (SELECT 1 FROM ${texts} WHERE ${isIn("said #>> '{}'")})`;
+  const inContent = `${isAmong(textsIn(`${alias}.parts`))} OR ${isAmong(textsIn(`${alias}.artifacts`, '$[*].parts[*].text'))}`;
+  return `(${isIn(`coalesce(${alias}.error_message, '')`)} OR ${inContent})`;
 }
 
 /** The values of these conditions, `$1` to `$14`. */

@@ -28,7 +28,7 @@ const BY_WAIT = `
   SELECT m.kind AS key, ${COUNTED} FROM (${waiting('($3::text IS NULL OR r.state = $3)', '$4::integer')}) m
    WHERE ${OF_TENANT} AND m.kind IS NOT NULL AND ($5::bigint IS NULL OR m.since <= now() - $5 * interval '1 ms') GROUP BY 1`;
 
-interface Group extends Record<string, unknown> {
+interface Group {
   key: string;
   count: number;
   oldest_at: Date;

@@ -22,7 +22,7 @@ const RATES = `
       WHERE s.ms IS NOT NULL) t
    ORDER BY h.hour`;
 
-interface RatesRow extends Record<string, unknown> {
+interface RatesRow {
   hour: Date;
   accepted: number;
   failed: number;

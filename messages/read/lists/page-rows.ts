@@ -46,7 +46,7 @@ export async function readPageRequests<Row extends AskedRequest = AskedRequest>(
   requestIds: string[],
 ): Promise<Whole<Row>[]> {
   if (requestIds.length === 0) return [];
-  const rows = await tx.query<Whole<Row> & Record<string, unknown>>(REQUESTS, [tenantId, requestIds]);
+  const rows = await tx.query<Whole<Row>>(REQUESTS, [tenantId, requestIds]);
   return rows.map(readableRequest);
 }
 

@@ -20,7 +20,7 @@ const NEXT = `
 
 /** The spans that have waited longest; undefined where none wait. */
 export async function nextLateSpans(db: Db): Promise<LateSpans | undefined> {
-  const [late] = await db.system((tx) => tx.query<LateSpans & Record<string, unknown>>(NEXT, [], 'next_late_spans'));
+  const [late] = await db.system((tx) => tx.query<LateSpans>(NEXT, [], 'next_late_spans'));
   return late;
 }
 

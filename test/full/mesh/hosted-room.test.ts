@@ -38,7 +38,7 @@ test('an agent is marked and freed while its tenant has no turn at the database'
   const turns = await useUpTurns(db, fixture.tenantId);
   try {
     await markSaturated(db, agent, 'mesh_test');
-    expect(await endSaturation(db, agent, 'mesh_test')).toMatchObject({ instance_id: 'hosted-1' });
+    expect(await endSaturation(db, agent, 'mesh_test')).toBe(true);
     expect(db.counts().turns.waiting).toBeGreaterThan(0);
   } finally {
     await turns.release();

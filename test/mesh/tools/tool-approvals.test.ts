@@ -52,7 +52,6 @@ describe('a tool call that needs approval', () => {
         if (message_id === ref.message_id) wakeUps += 1;
       },
       wakeSession: async () => undefined,
-      fateOfMessage: async () => 'running' as const,
       fateOfSession: async () => 'running' as const,
     };
     const sweeper = new Sweeper(fixture.core, temporal);

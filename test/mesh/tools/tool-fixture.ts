@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import type { ToolDelivery, ToolResult } from '../../../contracts/api/tools.js';
 import { RedisChannel } from '../../../mesh/nodes/redis-channel.js';
-import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
+import { RedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { uuidv7 } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import type { Frame, RawAgent } from '../../setup/agent.js';
@@ -73,7 +73,7 @@ export function redisLink(url: string, meshId: string) {
   const log = createLogger({ level: 'silent' });
   const dropped = { forged: 0, late: 0 };
   const channel = new RedisChannel({ url, meshId, log, secrets: TEST_SECRETS, dropped });
-  const link = createRedisLink({ channel, meshId, log });
+  const link = new RedisLink({ channel, meshId, log });
   const close = async () => {
     await link.close();
     await channel.close();

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { BusItem } from '../../../messages/stream/bus.js';
-import { createMemoryBus, type MemoryBusOptions } from '../../../messages/stream/memory-bus.js';
+import { MemoryBus, type MemoryBusOptions } from '../../../messages/stream/memory-bus.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { until } from '../../setup/until.js';
 import { describeBus } from './bus-behaviour.js';
@@ -8,7 +8,7 @@ import { describeBus } from './bus-behaviour.js';
 const TENANT = 'ten_1';
 
 function memoryBus(options: Omit<MemoryBusOptions, 'log'>) {
-  const bus = createMemoryBus({ log: createLogger({ level: 'silent' }), ...options });
+  const bus = new MemoryBus({ log: createLogger({ level: 'silent' }), ...options });
   onTestFinished(() => bus.close());
   const kept = (message: string, after = 0): BusItem[] => {
     const seen: BusItem[] = [];
@@ -18,7 +18,7 @@ function memoryBus(options: Omit<MemoryBusOptions, 'log'>) {
   return { bus, kept };
 }
 
-describeBus('memory', async () => createMemoryBus({ log: createLogger({ level: 'silent' }) }));
+describeBus('memory', async () => new MemoryBus({ log: createLogger({ level: 'silent' }) }));
 
 describe('memory bus bounds', () => {
   it('forgets a silent message after its time, and later cursors are still higher', async () => {

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createRedisBus } from '../../../messages/stream/redis-bus.js';
+import { RedisBus } from '../../../messages/stream/redis-bus.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
 import { describeBus, onBus } from './bus-behaviour.js';
@@ -12,7 +12,7 @@ function recordingLog() {
 
 function redisBus(url: string, options: { retentionMs?: number } = {}) {
   const log = recordingLog();
-  const bus = createRedisBus({ url, log, ...options });
+  const bus = new RedisBus({ url, log, ...options });
   onTestFinished(() => bus.close());
   const { follow, say } = onBus(bus);
   return {
@@ -28,7 +28,7 @@ function redisBus(url: string, options: { retentionMs?: number } = {}) {
   };
 }
 
-describeBus('redis', async () => createRedisBus({ url: (await redisServer()).url, log: recordingLog() }));
+describeBus('redis', async () => new RedisBus({ url: (await redisServer()).url, log: recordingLog() }));
 
 describe('redis bus between processes', () => {
   it('carries events from one connection to another', async () => {

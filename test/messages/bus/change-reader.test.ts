@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Db, Tx } from '../../../db/pool.js';
 import { ChangeReader } from '../../../messages/stream/change-reader.js';
 import { EventQueue } from '../../../messages/stream/event-queue.js';
-import { createMemoryBus } from '../../../messages/stream/memory-bus.js';
+import { MemoryBus } from '../../../messages/stream/memory-bus.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { cleanUp } from '../../setup/clean-up.js';
 
@@ -49,7 +49,7 @@ test('a look that fails is told to those who shared it, and the next one works',
 });
 
 test('what comes while a look lasts is not held up by it', async () => {
-  const bus = createMemoryBus({ log: createLogger({ level: 'silent' }) });
+  const bus = new MemoryBus({ log: createLogger({ level: 'silent' }) });
   cleanUp(() => bus.close());
   const ref = { tenant_id: 'ten_1', message_id: 'msg_1' };
   using queue = new EventQueue({ bus }, ref, 0);

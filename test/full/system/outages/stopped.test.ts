@@ -33,7 +33,7 @@ async function join(platform: TestPlatform, instanceId: string): Promise<void> {
 
 const nodes = async () => (await shared.database.query('SELECT 1 FROM mesh_nodes')).length;
 
-interface Recorded extends Record<string, unknown> {
+interface Recorded {
   message_id: string;
   text: string;
   state: string;
