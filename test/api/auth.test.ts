@@ -128,14 +128,20 @@ test.each(['Basic abc', 'Bearer', 'Bearer a b', 'bearer\tx'])('Authorization "%s
   expect((await api.client.raw('/sessions/get', '{}', { ...JSON_TYPE, authorization })).status).toBe(401);
 });
 
-test('of guesses at once only ten are answered, and the rest of a network does not get around that', async () => {
+test('of guesses at once only ten are answered, and the rest of a network does not get around that; right secrets pass', async () => {
   const credential = await api.credentialOf(api.tenantId, ['read']);
   const wrong = { ...credential, client_secret: 'guess' };
   const guesses = Array.from({ length: 40 }, (_, host) => getToken(wrong, `2001:db8:0:1::${host}`));
   const statuses = (await Promise.all(guesses)).map(({ status }) => status);
   expect(statuses.sort()).toEqual([...Array(10).fill(401), ...Array(30).fill(429)]);
-  expect((await getToken(wrong, '2001:db8:0:1:ffff::1')).status).toBe(429);
+  const slowed = await getToken(wrong, '2001:db8:0:1:ffff::1');
+  expect(slowed).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
+  expect(Number(slowed.headers.get('retry-after'))).toBeGreaterThan(0);
   expect((await getToken(wrong, '2001:db8:0:2::1')).status).toBe(401);
+  const right = await Promise.all(Array.from({ length: 30 }, () => getToken(credential, '2001:db8:0:1::1')));
+  expect(right.map(({ status }) => status)).toEqual(Array(30).fill(200));
+  const neighbour = { ...(await api.credentialOf(api.tenantId, ['read'])), client_secret: 'guess' };
+  expect((await getToken(neighbour, '2001:db8:0:1::1')).status).toBe(401);
 });
 
 test('forwarded addresses count only from a trusted proxy', async () => {
@@ -217,4 +223,13 @@ test('keys rotate without ending the tokens that the old one signed', async () =
   expect(keys).toEqual([kid, ofTokens, receipt_kid, ofReceipts]);
   const { token } = GetTokenResponse.parse((await getToken(credential)).body);
   expect(await statusWith(token)).toBe(200);
+});
+
+test('a tenant beyond its rate is told to wait, and no other', async () => {
+  const limited = await serveApi({ ratePerMinute: 3 });
+  const statuses = [];
+  for (let call = 0; call < 4; call++) statuses.push((await limited.client.post('/sessions/get', {})).status);
+  expect(statuses).toEqual([200, 200, 200, 429]);
+  const other = await limited.clientOf(await limited.otherTenant(), ['read']);
+  expect((await other.post('/sessions/get', {})).status).toBe(200);
 });
