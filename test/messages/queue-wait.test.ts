@@ -108,9 +108,9 @@ test('a message that comes long after the last agent went waits as long as any',
 
 const OWN_FAILURE: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
 const LOST: AnswerOrFailure = { ...OWN_FAILURE, is_loss: true };
-/** All messages of the agent are declared as idempotent. */
-const declareIdempotent = () => {
-  const extension = { uri: 'urn:agent-fleet:extensions:idempotent-skills', params: { skills: ['*'] } };
+/** All messages of the agent are declared as idempotent, or those to a skill. */
+const declareIdempotent = (skill = '*') => {
+  const extension = { uri: 'urn:agent-fleet:extensions:idempotent-skills', params: { skills: [skill] } };
   return fixture.setAgents(`agent_card = '${JSON.stringify({ capabilities: { extensions: [extension] } })}'`);
 };
 
@@ -125,6 +125,14 @@ test('a message of an idempotent skill has ten dispatches at most, and they shar
   expect(await fixture.look(message)).toMatchObject({ kind: 'done', state: 'failed' });
   expect(await errorOf(message)).toBe('AGENT_DISCONNECTED');
   expect(deadlines.size).toBe(1);
+});
+
+test('a message that is lost is not repeated where another skill than its own is idempotent', async () => {
+  await declareIdempotent('pay');
+  const message = await fixture.queue();
+  await fixture.answer(message, LOST);
+  expect(await fixture.look(message)).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await errorOf(message)).toBe('AGENT_DISCONNECTED');
 });
 
 test('an agent that reports the code of a loss has answered, and gets the message no more', async () => {

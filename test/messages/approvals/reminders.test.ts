@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import { ASKS, answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { approvalsOf, held, person, outcome, events, step } = await approvalsFixture(api);
+const { approvalsOf, held, sent, person, outcome, events, step } = await approvalsFixture(api);
 const HOUR_MS = 3_600_000;
 /** The numbers of the events of a type: none for the first, 1 for the first reminder. */
 const numbers = async (id: string, type: string) => (await events(id, type)).map(({ payload }) => payload.reminder);
@@ -67,6 +68,15 @@ test('a request that nobody decides is refused when its time ends, and the trail
   expect(await approvalsOf({ message_id: id })).toMatchObject([
     { resolution: 'expired', principal: { type: 'system', id: 'expiry' } },
   ]);
+});
+
+test('a question of an agent that nobody answers fails its message after the time that the platform gives', async () => {
+  const id = await sent();
+  await answerMessage(api, id, ASKS);
+  expect(await step(id, api.core.limits.inputExpiryMs - 60_000)).toMatchObject({ kind: 'person' });
+  const error = { code: 'APPROVAL_EXPIRED' };
+  expect(await step(id, api.core.limits.inputExpiryMs + 1)).toMatchObject({ kind: 'done', state: 'failed', error });
+  expect(await outcome(api.client, id, { resolution: 'confirmed' })).toMatch(/^4(09|10) /);
 });
 
 test('an operator reads what is awaited, from whom, since when, until when and how to decide', async () => {

@@ -79,6 +79,15 @@ test('a look finds agents of every node in time, whichever are the least loaded:
   expect(seen).toHaveLength(4);
 });
 
+test('an operator’s drain keeps an agent from taking what waits', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null });
+  const sent = await queued(WORKER);
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}', drained = true`);
+  expect(await taken('a')).toEqual([]);
+  await fixture.setAgents('drained = false');
+  expect(await taken('a')).toEqual(of(sent, 0));
+});
+
 test('what is taken is sent by this node, and its session is the agent’s from then on', async () => {
   await fixture.agent('a', { status: 'offline', mesh_id: null });
   const [sent] = (await queued({ ...WORKER })) as [Sent];
