@@ -112,6 +112,7 @@ describe('what an agent answers', () => {
 it.each([
   [{ error: { code: 'AGENT_BUSY', message: 'later' } }, { code: 'AGENT_BUSY', message: 'later' }],
   [{ error: { code: 'SOLD_OUT', message: 'no tea' } }, { code: 'SOLD_OUT', message: 'no tea' }],
+  [{ error: { code: 'out_of_stock', message: 'no tea' } }, { code: 'out_of_stock', message: 'no tea' }],
   [{ error: { code: 'SOLD_OUT', message: '' } }, { code: 'SOLD_OUT', message: 'SOLD_OUT' }],
   [{ error: { code: 'sold out!', message: 'no tea' } }, { code: 'HANDLER_ERROR', message: 'sold out!: no tea' }],
   [{ error: { code: `C${'X'.repeat(64)}`, message: '' } }, { code: 'HANDLER_ERROR', message: `C${'X'.repeat(64)}` }],
