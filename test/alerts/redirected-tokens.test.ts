@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
+import { receiverOf } from '../../deliveries/attempts.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
 import { type Arrived, type Receiver, receiver, status } from '../setup/receiver.js';
@@ -94,6 +95,23 @@ test('a retry that waits while the channel is pointed elsewhere goes there with 
   expect(own.arrived).toHaveLength(1);
   expect(await approve(id, lastToken(own))).toBe('403 forbidden');
   expect(to.arrived).toHaveLength(1);
+  // The one that failed is not taken for the one that answered.
+  const failing = await api.database.column('SELECT receiver FROM receiver_breakers');
+  const isFailing = ({ url }: Receiver) => failing.includes(receiverOf(url, rule.notifications[0]?.channel_id));
+  expect([to, own].map(isFailing)).toEqual([true, false]);
+});
+
+test('a receiver that does not answer holds up nothing that goes to the new address of its channel', async () => {
+  const owner = await person('admin');
+  const { rule, delivery, to } = await delivered(owner);
+  const open = `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at)
+    VALUES ($1, $2, 5, now() + interval '1 hour', now())`;
+  await api.database.query(open, [api.tenantId, receiverOf(to.url, rule.notifications[0]?.channel_id)]);
+  const good = await receiver();
+  await point(owner, rule, good.url);
+  await redeliver(owner, delivery);
+  await sendQueued();
+  expect([good.arrived.length, to.arrived.length]).toEqual([1, 1]);
 });
 
 test('a process that dies before the attempt leaves what the next one sends: the new token, once issued', async () => {
