@@ -9,7 +9,7 @@
  * code, which takes some thousand messages; in its first ten seconds it does three quarters as much.
  */
 import { parseArgs } from 'node:util';
-import { away, broken } from './fleet/incidents.mjs';
+import { away, broken, restarts } from './fleet/incidents.mjs';
 import { BUSY_ROWS, measureBusy } from './fleet/rows.mjs';
 import { Cluster } from './harness/cluster/cluster.mjs';
 import { CpuMeter } from './harness/cpu.mjs';
@@ -17,7 +17,7 @@ import { Harness, serverPids } from './harness/harness.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
 
 const IDLE_MS = 2_000;
-const INCIDENTS = { away, broken };
+const INCIDENTS = { away, broken, restarts };
 const ALL = [...Object.keys(BUSY_ROWS), ...Object.keys(INCIDENTS)];
 const COLUMNS = ['row', 'possible /s', 'done /s', 'share', 'p50 ms', 'p99 ms', 'CPU ms', 'CPU ms by process', 'failed'];
 

@@ -4,10 +4,10 @@ import { serve } from '../harness/child-process.mjs';
 import { Work } from './work.mjs';
 
 /**
- * `count` instances of a type, of which the first `broken` always throw. Ready when all have joined.
- * @param {{ access: object, type: string, count: number, broken?: number, workMs: number, maxConcurrentSessions?: number, skills?: number, hosted: boolean }} options
+ * `count` instances of a type, numbered from `first` on, of which the first `broken` always throw. Ready when all have joined.
+ * @param {{ access: object, type: string, count: number, first?: number, broken?: number, workMs: number, maxConcurrentSessions?: number, skills?: number, hosted: boolean }} options
  */
-serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, skills = 0, hosted }) => {
+serve(async ({ access, type, count, first = 0, broken = 0, workMs, maxConcurrentSessions, skills = 0, hosted }) => {
   const work = new Work(workMs);
   const answer = async (task) => {
     await work.handle();
@@ -17,7 +17,7 @@ serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, s
     throw new Error('this instance is broken');
   };
   const join = (index) => {
-    const instanceId = `${type}-${index}`;
+    const instanceId = `${type}-${first + index}`;
     const agent = new Agent({ ...access, type, instanceId, maxConcurrentSessions, log: SILENT_LOG });
     agent.onMessage(index < broken ? fail : answer);
     for (let skill = 0; skill < skills; skill += 1) agent.skill(`skill-${skill}`, answer);

@@ -21,6 +21,7 @@ export const BUSY_ROWS = {
   '50-agents': { count: 50, workMs: 500, callers: 200, start: startFleet },
   '300-agents': { count: 300, workMs: 3_000, callers: 300, start: startFleet },
   'beside-transaction': { ...BUSY, beside: transaction },
+  'graphile-beside-transaction': { ...BUSY, start: startJobs, beside: transaction },
   'beside-queued': { ...BUSY, beside: queued },
   'beside-tenant': { ...BUSY, beside: tenant },
   'beside-queues': { ...BUSY, skills: 100, beside: queues },
@@ -44,17 +45,19 @@ async function startFleet(context, name, { count, workMs, callers, skills }) {
     agents: await startAgents(context, { type, count, workMs, maxConcurrentSessions: 1, skills }),
     callers: await startCallers(context, type, callers),
     meter: context.meter,
+    databaseUrl: context.platform.dev.database_url,
   };
 }
 
 async function startJobs({ harness, platform }, name, { count, workMs }) {
-  const jobsUrl = await createDatabase(platform.dev.database_url, name.replace('-', '_'));
+  const jobsUrl = await createDatabase(platform.dev.database_url, name.replaceAll('-', '_'));
   const agents = await harness.child('fleet/job-worker.mjs', { jobsUrl, count, workMs });
   const { postgres } = serverPids(platform);
   return {
     agents,
     callers: await harness.child('fleet/callers.mjs', { jobsUrl }),
     meter: new CpuMeter({ worker: agents.pid, postgres }),
+    databaseUrl: jobsUrl,
   };
 }
 
@@ -100,8 +103,8 @@ async function cpuOf(meter, work) {
  */
 export async function measureBusy(context, name) {
   const row = BUSY_ROWS[name];
-  const end = await row.beside?.(context);
-  const { agents, callers, meter } = await row.start(context, name, row);
+  const { agents, callers, meter, databaseUrl } = await row.start(context, name, row);
+  const end = await row.beside?.({ ...context, databaseUrl });
   const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
   await callers.ask('closedLoop', { ...load, ms: context.warmUpMs });
   await agents.ask('forget');
