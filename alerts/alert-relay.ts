@@ -35,8 +35,7 @@ const TENANTS = 'SELECT tenants_with_alerts()';
 /** A look before the lock of the cursor, which is a write. */
 const LOOK: Statement<boolean> = {
   name: 'alerts_have_events',
-  text: 'SELECT alerts_have_events()',
-  row: ([found]) => found === 't',
+  text: 'SELECT to_json(alerts_have_events())',
 };
 
 async function knownBaseUrl(tx: Tx): Promise<string> {

@@ -9,8 +9,7 @@ const INTERVAL_MS = 300;
 /** The tenants whose policies have changed, and the place from which the next look goes on. */
 const CHANGES: Statement<{ next: string; revisions: Record<string, number> }> = {
   name: 'policy_changes',
-  text: 'SELECT next, revisions FROM policy_changes($1)',
-  row: ([next, revisions]) => ({ next: next ?? '', revisions: JSON.parse(revisions ?? '{}') }),
+  text: 'SELECT row_to_json(r) FROM policy_changes($1) AS r',
 };
 
 /** The feed of changes of policies and guards, one for each process. */

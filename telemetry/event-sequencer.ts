@@ -10,8 +10,7 @@ const INTERVAL_MS = 200;
 
 const POSITION: Statement<number | null> = {
   name: 'position_events',
-  text: 'SELECT position_events($1)',
-  row: ([positioned]) => (positioned ? Number(positioned) : null),
+  text: 'SELECT to_json(position_events($1))',
 };
 
 /**

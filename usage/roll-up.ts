@@ -16,8 +16,7 @@ const LOOK_MS = 10;
 
 const ROLL_UP: Statement<number | null> = {
   name: 'roll_up_usage',
-  text: 'SELECT roll_up_usage($1, $2)',
-  row: ([groups]) => (groups ? Number(groups) : null),
+  text: 'SELECT to_json(roll_up_usage($1, $2))',
 };
 
 /**

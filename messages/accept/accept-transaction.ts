@@ -1,6 +1,6 @@
 import type { MessageState } from '../../contracts/api/messages.js';
 import { WAIT_MAX_MS } from '../../db/connections/lock-waits.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
+import type { Statement, TenantCall } from '../../db/connections/statement.js';
 import { LockHeldError, lockHeld } from '../../db/errors.js';
 import type { Db, Tx } from '../../db/pool.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
@@ -123,20 +123,23 @@ export interface AcceptRow {
     | 'later';
   /** The message's first state; null where nothing was written. */
   state: MessageState | null;
+  /** Not there where nothing was written and the message is no repeat, as is `session_id`. */
   message_id: string;
   session_id: string;
-  accepted_at: Date;
-  /** The chosen agent; with `queued` one of another node that has room, '' for none. */
-  instance_id: string;
-  /** With `target_unknown` the type that was looked up, '' for none. */
-  agent_type: string;
-  deployment_mode: 'hosted' | 'connected';
-  connection_epoch: number;
+  /** ISO 8601; not there where nothing was written. */
+  accepted_at: string;
+  /** The chosen agent; with `queued` one of another node that has room, null for none. */
+  instance_id: string | null;
+  /** With `target_unknown` the type that was looked up, null for none. */
+  agent_type: string | null;
+  deployment_mode: 'hosted' | 'connected' | null;
+  connection_epoch: number | null;
   /** The node of that agent. */
-  mesh_id: string;
+  mesh_id: string | null;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
-  dispatch_auth: Buffer | null;
+  /** In hexadecimal. */
+  dispatch_auth: string | null;
   /** The one that the message is for. */
   user_id: string | null;
   /** The tenant's messages that agents have; null when they were not counted. */
@@ -151,51 +154,16 @@ export interface AcceptRow {
   new_queue: string | null;
 }
 
+/** With `dispatched`: it has an agent. */
+export type DispatchedRow = AcceptRow & {
+  [Member in 'instance_id' | 'agent_type' | 'mesh_id' | 'deployment_mode' | 'connection_epoch']: NonNullable<
+    AcceptRow[Member]
+  >;
+};
+
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
-  text: `SELECT verdict, state, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, queued, waiting, awaits, new_queue FROM unnest(accept_messages($1, $2))`,
-  row: ([
-    verdict,
-    state,
-    message,
-    session,
-    at,
-    instance,
-    type,
-    mode,
-    epoch,
-    mesh,
-    url,
-    card,
-    auth,
-    user,
-    inFlight,
-    queued,
-    waiting,
-    awaits,
-    new_queue,
-  ]) => ({
-    verdict: verdict as AcceptRow['verdict'],
-    state: (state ?? null) as AcceptRow['state'],
-    message_id: message ?? '',
-    session_id: session ?? '',
-    accepted_at: timeOf(at),
-    instance_id: instance ?? '',
-    agent_type: type ?? '',
-    deployment_mode: mode as AcceptRow['deployment_mode'],
-    connection_epoch: Number(epoch),
-    mesh_id: mesh ?? '',
-    public_url: url ?? null,
-    agent_card: card ? JSON.parse(card) : null,
-    dispatch_auth: auth ? Buffer.from(auth, 'hex') : null,
-    user_id: user ?? null,
-    in_flight: inFlight ? Number(inFlight) : null,
-    queued: queued ? Number(queued) : null,
-    waiting: waiting ? Number(waiting) : null,
-    awaits: awaits ?? null,
-    new_queue: new_queue ?? null,
-  }),
+  text: 'SELECT row_to_json(r) FROM unnest(accept_messages($1, $2)) AS r',
   awaits: (row) => row.awaits,
 };
 

@@ -84,7 +84,7 @@ async function writeMessage(
   const { verdict, agent_type, in_flight, queued, waiting } = written.row;
   if (verdict === 'denied') logFailed(log, draft, written.row, error?.code);
   if (verdict !== 'target_unknown') return written;
-  const unavailableText = await targetUnknownText(db, draft, agent_type || null);
+  const unavailableText = await targetUnknownText(db, draft, agent_type);
   const { row, live } = await dispatcher.acceptAndSend(draft, { counting: UNCOUNTED, mayDispatch, unavailableText });
   if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
   return { row: { ...row, in_flight, queued, waiting }, live };

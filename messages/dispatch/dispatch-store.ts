@@ -1,5 +1,5 @@
 import type { MessageInput } from '../../contracts/workflows.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
+import type { Statement, TenantCall } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
 import { questionCall, withUsableForm } from '../input/agent-question.js';
@@ -25,7 +25,6 @@ import { isOffered } from './transfers.js';
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type DispatchId = Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>;
 type FoundState = { dispatch_id: string; state: string };
-type DetailsRow = DispatchDetails & Record<string, unknown>;
 
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
@@ -34,15 +33,16 @@ const LOST = { code: 'AGENT_DISCONNECTED', message: 'The connection to the agent
 
 /** A `dispatch_end_result`. */
 interface EndRow {
-  ended_at: Date | null;
+  /** ISO 8601. */
+  ended_at: string | null;
   session_id: string;
   instance_id: string;
   agent_type: string;
   /** Messages that are to be taken a step further. */
-  woken: MessageInput[];
+  woken: MessageInput[] | null;
   awaits: string | null;
   taken: TakenRow | null;
-  take_again: boolean;
+  take_again: boolean | null;
   /** Its workflow is to hear of the end. */
   watched: boolean;
 }
@@ -50,18 +50,7 @@ interface EndRow {
 /** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
 const END: Statement<EndRow> = {
   name: 'end_dispatches',
-  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again, watched FROM unnest(end_dispatches($1, $2))',
-  row: ([endedAt, session, instance, type, woken, awaits, taken, takeAgain, watched]) => ({
-    ended_at: endedAt ? timeOf(endedAt) : null,
-    session_id: session ?? '',
-    instance_id: instance ?? '',
-    agent_type: type ?? '',
-    woken: woken ? JSON.parse(woken) : [],
-    awaits: awaits ?? null,
-    taken: taken ? JSON.parse(taken) : null,
-    take_again: takeAgain === 't',
-    watched: watched === 't',
-  }),
+  text: 'SELECT row_to_json(r) FROM unnest(end_dispatches($1, $2)) AS r',
   awaits: (row) => row.awaits,
 };
 
@@ -161,7 +150,7 @@ class DispatchStore implements Dispatches {
   async #among(ids: DispatchId[], which: string): Promise<FoundState[]> {
     if (ids.length === 0) return [];
     return this.#core.db.system((tx) =>
-      tx.query<FoundState & Record<string, unknown>>(
+      tx.query<FoundState>(
         `SELECT d.dispatch_id, d.state FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
            JOIN dispatches d USING (tenant_id, dispatch_id) WHERE ${which}`,
         [ids.map(({ tenant_id }) => tenant_id), ids.map(({ dispatch_id }) => dispatch_id)],
@@ -169,14 +158,14 @@ class DispatchStore implements Dispatches {
     );
   }
 
-  async #isLost(row: DetailsRow, { mesh_id, unlessOffered }: LossConditions): Promise<boolean> {
+  async #isLost(row: DispatchDetails, { mesh_id, unlessOffered }: LossConditions): Promise<boolean> {
     if (mesh_id !== undefined && row.mesh_id !== mesh_id) return false;
     if (!unlessOffered) return true;
     return !(await this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id)));
   }
 
-  async #details(ref: DispatchId): Promise<DetailsRow | null> {
-    const [row] = await this.#core.db.call<DetailsRow>(
+  async #details(ref: DispatchId): Promise<DispatchDetails | null> {
+    const [row] = await this.#core.db.call<DispatchDetails>(
       ref.tenant_id,
       'find_dispatch',
       'SELECT * FROM find_dispatch($1, $2)',
@@ -219,13 +208,14 @@ class DispatchStore implements Dispatches {
       ...(next && { take_mesh: next.mesh_id, take_dispatch: next.dispatch_id, take_event: newEventId() }),
     });
     if (!ended?.ended_at) return null;
-    const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
+    const { woken, session_id, instance_id, agent_type } = ended;
+    const at = new Date(ended.ended_at);
     if (ended.watched) this.#core.workflowStarter.message({ tenant_id, message_id, session_id });
     const messageState = state === 'completed' ? 'completed' : 'failed';
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
     if (isFirst) this.#core.ends.note(message_id, { ...message, instance_id, agent_type });
-    this.#announce(ref, woken, { kind: 'changed' });
+    this.#announce(ref, woken ?? [], { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const after = ended.taken

@@ -4,6 +4,7 @@ import { newId } from '../../runtime/ids.js';
 import {
   type AcceptRow,
   type CountLimits,
+  type DispatchedRow,
   type DispatchOffer,
   type NewMessage,
   runAcceptTransaction,
@@ -81,7 +82,7 @@ export class Dispatcher {
       if (core.limits.watchAfterMs === 0 && row.verdict in WATCHED_AT_ONCE) this.#watchAtOnce(draft, row);
       if (row.verdict === 'queued') this.#queued(draft, row);
       if (row.verdict !== 'dispatched' || id === undefined) return { row, live: null };
-      return { row, live: await this.#dispatched(draft, row, id, isInTime) };
+      return { row, live: await this.#dispatched(draft, row as DispatchedRow, id, isInTime) };
     } catch (error) {
       isKnown ||= isTenantBusy(error); // nothing was written
       throw error;
@@ -109,19 +110,20 @@ export class Dispatcher {
   /** It waits for an agent. Its node is told where one elsewhere has room; where it is the first in its queue, another look is due. */
   #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, new_queue }: AcceptRow): void {
     const { nodes } = this.#options.core;
-    if (instance_id !== '') nodes.fill({ tenant_id, instance_id }, mesh_id);
+    if (instance_id !== null) nodes.fill({ tenant_id, instance_id }, mesh_id);
     else if (new_queue !== null) nodes.look({ tenant_id, queue: new_queue });
   }
 
   async #dispatched(
     draft: NewMessage,
-    row: AcceptRow,
+    row: DispatchedRow,
     dispatch_id: string,
     isInTime: () => boolean,
   ): Promise<LiveMessage | null> {
-    const ended = this.#start(dispatchedNow(draft, row, dispatch_id), isInTime);
+    const open = dispatchedNow(draft, row, dispatch_id);
+    const ended = this.#start(open, isInTime);
     if (ended !== null) return { row: acceptedRow(draft, row), dispatch_id, ended };
-    await this.#release(dispatchedNow(draft, row, dispatch_id));
+    await this.#release(open);
     return null;
   }
 

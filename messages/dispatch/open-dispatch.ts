@@ -4,7 +4,7 @@ import type { MessageState, MessageUsage, Usage } from '../../contracts/api/mess
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { traceIdOf, traceparentOf, uuidOf } from '../../runtime/ids.js';
-import type { AcceptRow, NewMessage } from '../accept/accept-transaction.js';
+import type { AcceptRow, DispatchedRow, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
@@ -85,9 +85,13 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
   };
 }
 
+/** Bytes that JSON has in hexadecimal. */
+export const bytesOf = (hex: string | null): Buffer | null => (hex === null ? null : Buffer.from(hex, 'hex'));
+
 /** The row of a message that the accept transaction has just dispatched or queued, without a query. */
 export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
-  const { session_id, accepted_at: at } = accepted;
+  const { session_id } = accepted;
+  const at = new Date(accepted.accepted_at);
   const state = accepted.state as MessageState; // it was written
   const isSent = state === 'working';
   // The spread is not the first member: an object that begins with so large a one is slow.
@@ -115,8 +119,8 @@ export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow 
 }
 
 /** The open dispatch of that message, which the accept transaction wrote as sent. */
-export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_id: string): OpenDispatch {
-  const { accepted_at: at } = accepted;
+export function dispatchedNow(draft: NewMessage, accepted: DispatchedRow, dispatch_id: string): OpenDispatch {
+  const at = new Date(accepted.accepted_at);
   const details: DispatchDetails = {
     attempt: 1,
     epoch: accepted.connection_epoch,
@@ -132,6 +136,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     remote_context_id: null,
     ...draft,
     ...accepted,
+    dispatch_auth: bytesOf(accepted.dispatch_auth),
     dispatch_id,
     trace_id: traceIdOf(draft),
   };

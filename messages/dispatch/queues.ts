@@ -5,7 +5,7 @@ import type { MessageCore, WaitingQueue } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { OpenDispatch } from './dispatches.js';
-import { openDispatchFrom } from './open-dispatch.js';
+import { bytesOf, openDispatchFrom } from './open-dispatch.js';
 
 /** Messages that wait for agents (db/functions/routing/queues.sql), and how nodes take them. */
 export interface Queues {
@@ -48,7 +48,7 @@ function detailsOf(row: TakenRow): DispatchDetails {
     sent_at: new Date(row.sent_at),
     deadline_at: new Date(row.deadline_at),
     read_at: new Date(row.read_at),
-    dispatch_auth: row.dispatch_auth === null ? null : Buffer.from(row.dispatch_auth, 'hex'),
+    dispatch_auth: bytesOf(row.dispatch_auth),
   };
 }
 
@@ -121,9 +121,7 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
     },
     waitingQueues: (tenantId, after, atMost) => {
       const query = 'SELECT $1 AS tenant_id, queue FROM queues_not_empty($1, $2, $3) AS queue';
-      return db.tenant(tenantId, (tx) =>
-        tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
-      );
+      return db.tenant(tenantId, (tx) => tx.query<WaitingQueue>(query, [tenantId, after, atMost]));
     },
     inFlight: async (tenantId) => {
       const values = [tenantId, limits.tenantMaxInFlight + COUNTED_BEYOND];

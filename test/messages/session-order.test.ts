@@ -54,7 +54,7 @@ test('it goes on after a message that failed or was canceled, and no other sessi
   expect(await kinds()).toEqual(['result', 'turn', 'turn', 'turn']);
   expect(await fixture.kind(await fixture.queue())).toBe('result');
   const late = await fixture.send({}, { contextId: session.session_id });
-  expect(late.verdict).toBe('queued'); // though its agent has room
+  expect(late.verdict).toBe('rests'); // though its agent has room
   await fixture.gateway.cancel(fixture.caller, canceled.message_id, 'test');
   expect(await kinds()).toEqual(['result', 'done', 'turn', 'turn']);
   await fixture.answer(first);

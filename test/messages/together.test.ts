@@ -177,6 +177,6 @@ test('a message with a hook is accepted as one without: its node has the agent w
   for (const isSent of [true, false]) {
     const [plain, hooked] = [await rowOf(undefined, isSent), await rowOf(async () => undefined, isSent)];
     expect({ ...hooked, ...own }).toEqual({ ...plain, ...own });
-    expect(hooked.dispatch_auth).toEqual(isSent ? auth : null);
+    expect(hooked.dispatch_auth).toEqual(isSent ? auth.toString('hex') : null);
   }
 });

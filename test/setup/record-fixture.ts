@@ -37,9 +37,9 @@ interface Wish {
 /** A message on the record, with the dispatch that its node offered. */
 export interface Sent extends DispatchRef, Pick<OpenDispatch, 'session_id' | 'produced'> {
   verdict: AcceptRow['verdict'];
-  /** The agent, and the node that sends it. */
-  to: string;
-  by: string;
+  /** The agent, and the node that sends it; null for none. */
+  to: string | null;
+  by: string | null;
   /** The id of a new message, whatever the record has. */
   newId: string;
 }

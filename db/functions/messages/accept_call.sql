@@ -30,10 +30,11 @@ CREATE TYPE accept_call AS (
 -- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends
 -- to, and `new_queue` its queue where nothing waited there before it, or where that was not looked up. `state`: the
 -- first of a message that is written. The counts where they were taken. `user_id` of each that is written.
+-- `dispatch_auth` in hexadecimal.
 CREATE TYPE accept_result AS (
   verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
   agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,
-  dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer, awaits text, new_queue text
+  dispatch_auth text, user_id text, in_flight integer, queued integer, waiting integer, awaits text, new_queue text
 );
 
 -- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
@@ -49,7 +50,7 @@ CREATE FUNCTION new_accept_result(
   verdict text DEFAULT NULL, state text DEFAULT NULL, message_id text DEFAULT NULL, session_id text DEFAULT NULL,
   accepted_at timestamptz DEFAULT NULL, instance_id text DEFAULT NULL, agent_type text DEFAULT NULL,
   deployment_mode text DEFAULT NULL, connection_epoch bigint DEFAULT NULL, mesh_id text DEFAULT NULL,
-  public_url text DEFAULT NULL, agent_card jsonb DEFAULT NULL, dispatch_auth bytea DEFAULT NULL,
+  public_url text DEFAULT NULL, agent_card jsonb DEFAULT NULL, dispatch_auth text DEFAULT NULL,
   user_id text DEFAULT NULL, in_flight integer DEFAULT NULL, queued integer DEFAULT NULL, waiting integer DEFAULT NULL,
   awaits text DEFAULT NULL, new_queue text DEFAULT NULL
 ) RETURNS accept_result LANGUAGE sql IMMUTABLE AS $$

@@ -269,7 +269,7 @@ BEGIN
       instance_id => coalesce(agent.instance_id, elsewhere.instance_id), agent_type => agent.agent_type,
       deployment_mode => agent.deployment_mode, connection_epoch => agent.connection_epoch,
       mesh_id => coalesce(agent.mesh_id, elsewhere.mesh_id), public_url => agent.public_url,
-      agent_card => agent.agent_card, dispatch_auth => agent.dispatch_auth,
+      agent_card => agent.agent_card, dispatch_auth => encode(agent.dispatch_auth, 'hex'),
       user_id => coalesce(result.user_id, c.user_id), in_flight => result.in_flight, queued => result.queued,
       waiting => result.waiting, new_queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
 END $$;

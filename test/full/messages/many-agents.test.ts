@@ -110,7 +110,7 @@ test('whoever ends makes room for the next message at once, wherever samples do 
     [running[1], await fixture.waiting(WORKER)],
   ] as [Sent, Sent][]) {
     await fixture.answer(ended);
-    expect(await fixture.takes(ended.to)).toEqual([next.message_id]);
+    expect(await fixture.takes(ended.to ?? '')).toEqual([next.message_id]);
   }
   await fixture.answer(running[2] as Sent);
   expect(await fixture.send(WORKER)).toMatchObject({ verdict: 'dispatched', to: running[2]?.to });

@@ -55,7 +55,7 @@ test('a node that is dead, or stops, is not asked, and marks end', async () => {
   await database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_2'");
   expect(await hearing()).toBe('mesh_3');
   await database.query("UPDATE mesh_nodes SET draining = true WHERE mesh_id = 'mesh_3'");
-  expect(await hearing()).toBe('');
+  expect(await hearing()).toBeNull();
   await endSaturation(db, ref(), MESH);
   expect(await send(WISH)).toBe(MESH);
   await database.query('UPDATE agents SET saturated_on = $2 WHERE tenant_id = $1', [
