@@ -32,7 +32,7 @@ CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer)
 DECLARE
   served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type)
     THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
-    ELSE queues_of(a.tenant_id, a.instance_id, a.agent_type) END;
+    ELSE waiting_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
 BEGIN
   IF has_room THEN
     RETURN QUERY SELECT w.message_id, w.session_id FROM unnest(served) AS one (queue) CROSS JOIN LATERAL (
@@ -300,8 +300,10 @@ DECLARE
   target record := queue_target(of_queue);
   wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''),
     unwritten_ids => '{}');
+  sample_size CONSTANT integer := 16;
   compared record;
   found integer := 0;
+  seen integer;
   noted integer;
 BEGIN
   IF target.instance_id <> '' THEN
@@ -310,10 +312,12 @@ BEGIN
     RETURN;
   END IF;
   FOR sample IN 1 .. 32 LOOP
+    seen := 0;
     noted := 0;
     -- By chance among those with room: a node that is gone takes nothing for its agents.
-    FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), 16) c
+    FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), sample_size) c
       ORDER BY c.is_full, random() LOOP
+      seen := seen + 1;
       IF NOT compared.is_full THEN
         instance_id := (compared.agent).instance_id;
         mesh_id := (compared.agent).mesh_id;
@@ -325,8 +329,9 @@ BEGIN
         noted := noted + 1;
       END IF;
     END LOOP;
-    -- whose note is five seconds old
-    EXIT WHEN found > 0 OR sample >= 6 AND noted < 8 AND NOT recheck_full(of_tenant, 256);
+    EXIT WHEN found > 0;
+    -- All were seen, or six samples were of agents at work: there may be others whose note is five seconds old.
+    EXIT WHEN (seen < sample_size OR sample >= 6 AND noted < 8) AND NOT recheck_full(of_tenant, 256);
   END LOOP;
 END $$;
 

@@ -197,12 +197,7 @@ BEGIN
         AND is_reached(wish, known.deployment_mode, known.mesh_id) THEN
       agent := known;
     ELSE
-      IF c.idle_ids IS NOT NULL AND wish.session_id IS NULL AND c.want_instance_id IS NULL THEN
-        agent := choose_idle(wish, c.idle_ids);
-      END IF;
-      IF agent.instance_id IS NULL THEN
-        agent := choose_agent(wish);
-      END IF;
+      agent := choose_agent(wish, c.idle_ids);
     END IF;
   END IF;
   IF agent.instance_id IS NOT NULL AND (c.dispatch_id IS NULL OR agent.mesh_id IS DISTINCT FROM c.mesh_id) THEN

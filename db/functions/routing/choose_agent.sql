@@ -42,11 +42,14 @@ BEGIN
     agent.max_concurrent_tasks, alone => false);
 END $$;
 
--- The first of these agents that has nothing to do, its room reserved; NULL for none.
+-- The first of these agents that has nothing to do, its room reserved; NULL for none. `idle_ids` may be NULL.
 CREATE FUNCTION choose_idle(wish routing, idle_ids text[]) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a agents;
 BEGIN
+  IF idle_ids IS NULL THEN
+    RETURN NULL;
+  END IF;
   FOR a IN SELECT x.* FROM unnest(idle_ids) AS idle (id)
     JOIN agents x ON x.tenant_id = wish.tenant_id AND x.instance_id = idle.id
       WHERE x.agent_type = wish.want_agent_type AND x.has_room AND NOT is_saturated(x)
@@ -88,32 +91,39 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- As choose_sampled. Where one agent of a type may have room, as for most messages, there is nothing to compare, and
--- where none may have, nothing to look at.
-CREATE FUNCTION choose_local(wish routing, only_instance text, only_type text)
+-- As choose_sampled, but one of `idle_ids` that has nothing to do goes first. Where one agent of a type may have room,
+-- as for most messages, there is nothing to compare, and where none may have, nothing to look at: accept takes a third
+-- less than with the idle ones first.
+CREATE FUNCTION choose_local(wish routing, only_instance text, only_type text, idle_ids text[])
   RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
+  idle chosen_agent;
 BEGIN
-  IF only_instance IS NOT NULL OR wish.want_skill_id IS NOT NULL THEN
-    RETURN choose_sampled(wish, only_instance, only_type);
+  IF only_instance IS NULL AND wish.want_skill_id IS NULL THEN
+    SELECT few.*, count(*) OVER () AS found INTO a FROM (
+      SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card,
+             x.dispatch_auth, x.status, x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
+       WHERE x.tenant_id = wish.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x)
+         ORDER BY x.shuffle LIMIT 2) AS few;
+    IF a.found IS NULL OR a.found = 1 AND (NOT is_reached(wish, a.deployment_mode, a.mesh_id)
+      OR is_held_back(wish.tenant_id, a.instance_id, a.agent_type)
+        OR NOT claim_room(wish, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions,
+        a.max_concurrent_tasks)) THEN
+      RETURN NULL;
+    ELSIF a.found = 1 THEN
+      RETURN chosen(wish, a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.saturated_on,
+        a.connection_epoch, a.public_url, a.agent_card, a.dispatch_auth, a.max_concurrent_sessions,
+        a.max_concurrent_tasks, alone => true);
+    END IF;
   END IF;
-  SELECT few.*, count(*) OVER () AS found INTO a FROM (
-    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card,
-           x.dispatch_auth, x.status, x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
-     WHERE x.tenant_id = wish.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x)
-       ORDER BY x.shuffle LIMIT 2) AS few;
-  IF a.found > 1 THEN
-    RETURN choose_sampled(wish, only_instance, only_type);
-  ELSIF a.found IS NULL OR NOT is_reached(wish, a.deployment_mode, a.mesh_id)
-    OR is_held_back(wish.tenant_id, a.instance_id, a.agent_type)
-      OR NOT claim_room(wish, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks)
-      THEN
-    RETURN NULL;
+  IF only_instance IS NULL THEN
+    idle := choose_idle(wish, idle_ids);
+    IF idle.instance_id IS NOT NULL THEN
+      RETURN idle;
+    END IF;
   END IF;
-  RETURN chosen(wish, a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.saturated_on,
-    a.connection_epoch, a.public_url, a.agent_card, a.dispatch_auth, a.max_concurrent_sessions,
-    a.max_concurrent_tasks, alone => true);
+  RETURN choose_sampled(wish, only_instance, only_type);
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
@@ -192,15 +202,16 @@ BEGIN
 END $$;
 
 -- The agent that can take a message now, its room reserved; NULL where none can, or another transaction holds the room:
--- the message then joins a queue. Its session's agent for the type, else what it asks for, the least loaded.
-CREATE FUNCTION choose_agent(wish routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+-- the message then joins a queue. Its session's agent for the type, else what it asks for: one of `idle_ids` that has
+-- nothing to do, else the least loaded.
+CREATE FUNCTION choose_agent(wish routing, idle_ids text[]) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   of_type text := coalesce(wish.want_agent_type, wish.session_agent_type);
   bound text;
   a agents;
 BEGIN
   IF wish.session_id IS NULL THEN
-    RETURN choose_local(wish, wish.want_instance_id, wish.want_agent_type);
+    RETURN choose_local(wish, wish.want_instance_id, wish.want_agent_type, idle_ids);
   END IF;
   bound := session_agent(wish, of_type);
   -- Whoever joins a session needs its lock.

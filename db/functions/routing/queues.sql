@@ -49,29 +49,46 @@ BEGIN
 END $$;
 
 -- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would
--- drop it.
+-- drop it. Looks whether messages wait begin with the newest of a queue, which is there if any is: the oldest stand
+-- behind rows that are gone, as long as somebody's transaction is open.
 CREATE FUNCTION any_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
-    ORDER BY r.queue LIMIT 1), false)
+    ORDER BY r.queue DESC LIMIT 1), false)
 $$;
 
 CREATE FUNCTION is_queued(of_tenant text, in_queue text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = in_queue
-    ORDER BY r.queue LIMIT 1), false);
+    ORDER BY r.queue DESC, (r.resolution IS NULL) DESC, r.created_at DESC LIMIT 1), false);
+END $$;
+
+-- The queues whose messages an agent could take and that are not empty, at most so many; NULL: all. From the last to
+-- the first: a look at the index gives the next queue of anybody, and the agent's queues behind that one are passed
+-- over. So there are few looks, with many skills and with many queues.
+CREATE FUNCTION waiting_queues_of(of_tenant text, of_instance text, of_type text, at_most integer)
+  RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  served text;
+  next text; -- the last queue of anybody that is not empty, up to the one that was looked for
+  found text[] := '{}';
+BEGIN
+  FOR served IN SELECT DISTINCT q FROM unnest(queues_of(of_tenant, of_instance, of_type)) AS q ORDER BY q DESC LOOP
+    CONTINUE WHEN served > next;
+    SELECT r.queue INTO next FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue <= served
+      ORDER BY r.queue DESC LIMIT 1;
+    EXIT WHEN next IS NULL;
+    IF served = next THEN
+      found := served || found;
+      EXIT WHEN cardinality(found) = at_most;
+    END IF;
+  END LOOP;
+  RETURN found;
 END $$;
 
 -- Whether messages wait that an agent could take.
 CREATE FUNCTION has_queued(of_tenant text, of_instance text, of_type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  served text[];
 BEGIN
-  IF NOT any_queued(of_tenant) THEN
-    RETURN false;
-  END IF;
-  served := queues_of(of_tenant, of_instance, of_type);
-  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served)
-    ORDER BY r.queue LIMIT 1), false);
+  RETURN any_queued(of_tenant) AND waiting_queues_of(of_tenant, of_instance, of_type, 1) <> '{}';
 END $$;
 
 -- How many messages wait for an instance alone.

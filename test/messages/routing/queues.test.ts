@@ -64,6 +64,18 @@ test.each([[WORKER], [{ skill_id: 'sums' }], [{ ...WORKER, skill_id: 'sums' }], 
   },
 );
 
+test('an agent with many skills finds its own queues among those of others', async () => {
+  const skillsOf = (letter: string) => Array.from({ length: 10 }, (_, place) => `${letter}${place}`);
+  await fixture.agent('a', { skills: skillsOf('a') });
+  await fixture.agent('b', { skills: skillsOf('b'), status: 'offline', mesh_id: null });
+  await fixture.send({ instance_id: 'a' });
+  const ofA = ['//a0', '//a9', '/worker/a7', 'a//'];
+  const wishes = [{ skill_id: 'a0' }, { skill_id: 'a9' }, { ...WORKER, skill_id: 'a7' }, { instance_id: 'a' }];
+  for (const wish of [...wishes, { skill_id: 'b0' }, { skill_id: 'b9' }, { instance_id: 'b' }])
+    await fixture.waiting(wish);
+  expect(await database.value("SELECT waiting_queues_of($1, 'a', 'worker', NULL)", [fixture.tenantId])).toEqual(ofA);
+});
+
 test('room is taken by the oldest of those that can use it', async () => {
   await fixture.agent('with', { skills: ['sums'] });
   await fixture.agent('without');
