@@ -123,7 +123,7 @@ export const FRAME_ERROR_CODES = [
   'DEADLINE_EXCEEDED',
   /** This instance never had such a dispatch or tool call; a tool call names a dispatch that is not its caller's, or not open. */
   'UNKNOWN_DISPATCH',
-  /** The dispatch or tool call has ended; the late frame is dropped. */
+  /** The dispatch or tool call has ended, or is not at work on this connection; the frame is dropped. */
   'DISPATCH_ALREADY_TERMINAL',
   /** A chunk is missing; the dispatch fails. */
   'CHUNK_SEQ_GAP',
