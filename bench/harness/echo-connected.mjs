@@ -26,12 +26,12 @@ function answerOn(socket) {
 }
 
 /** Connects to a platform. Resolves at its `welcome`. */
-async function join({ url, token, ca, instanceId }) {
+async function join({ url, token, ca, hello }) {
   const headers = { authorization: `Bearer ${token}` };
   const socket = new WebSocket(url, 'service.v1', { headers, ca, perMessageDeflate: false });
   await once(socket, 'open');
   const welcome = once(socket, 'message');
-  socket.send(frame('hello', { instance_id: instanceId, max_concurrent_sessions: 0 }));
+  socket.send(frame('hello', hello));
   const [data] = await welcome;
   const { type, payload } = JSON.parse(data);
   if (type !== 'welcome') throw new Error(`expected welcome, received ${type}: ${JSON.stringify(payload)}`);

@@ -77,15 +77,20 @@ export class Harness {
   }
 }
 
-/** Registers both agents with a platform as `echo` and `echo-hosted`, with unlimited sessions. */
+/** Registers the agents with a platform: `echo` and `echo-hosted` with unlimited sessions, `echo-ten` with ten. */
 export async function joinAgents(platform, { connected, hosted }) {
-  const base = { max_concurrent_sessions: 0 };
-  const instanceId = 'echo-1';
-  const registered = await platform.post('/agents/register', { ...base, agent_type: 'echo', instance_id: instanceId });
-  const url = new URL(registered.connect_url);
-  url.searchParams.set('instance_id', instanceId);
-  await connected.ask('join', { url: url.href, token: platform.token, ca: platform.ca, instanceId });
-  await platform.post('/agents/register', { ...base, agent_type: 'echo-hosted', url: hosted.ready.url });
+  const unlimited = { max_concurrent_sessions: 0 };
+  await joinConnected(platform, connected, 'echo', unlimited);
+  await joinConnected(platform, connected, 'echo-ten', { max_concurrent_sessions: 10 });
+  await platform.post('/agents/register', { ...unlimited, agent_type: 'echo-hosted', url: hosted.ready.url });
+}
+
+async function joinConnected(platform, connected, agent_type, bounds) {
+  const instance = { instance_id: `${agent_type}-1`, ...bounds };
+  const { connect_url } = await platform.post('/agents/register', { agent_type, ...instance });
+  const url = new URL(connect_url);
+  url.searchParams.set('instance_id', instance.instance_id);
+  await connected.ask('join', { url: url.href, token: platform.token, ca: platform.ca, hello: instance });
 }
 
 /** Creates a database on the server. @returns its connection string */

@@ -48,6 +48,7 @@ function createRows(callers) {
   return [
     row('floor', QUICK, ['floor', 'connected', 'postgres'], callers.floor.send('echo')),
     row('send', QUICK, ['platform', 'connected', ...servers], callers.platform.send('echo')),
+    row('send_ten', QUICK, ['platform', 'connected', ...servers], callers.platform.send('echo-ten')),
     row('stream', QUICK, ['platform', 'connected', ...servers], callers.platform.stream('echo')),
     row('send_hosted', QUICK, ['platform', 'hosted', ...servers], callers.platform.send('echo-hosted')),
   ];
