@@ -94,8 +94,9 @@ export function createSendMethods({
         ...(historyLength !== undefined && { historyLength }),
       };
       const task = live && (await liveTask(live, wait, core.ends));
-      const written = blocking ? writtenRow : null;
-      return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, written);
+      if (task) return task;
+      const own = live || writtenRow ? { written: blocking ? writtenRow : null } : null;
+      return waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, own);
     },
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {

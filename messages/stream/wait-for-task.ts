@@ -60,25 +60,27 @@ export async function readWithRetry(
 
 /**
  * The task of a message once it is terminal or waits for a human, or as it is at `until`.
- * @param written the row as the caller's request wrote it; null when it may have changed since
+ * @param own the caller's request has written the message: its row, or null where that may have changed since. Null: another request has
  */
 export async function waitForTask(
   core: TaskCore,
   ref: MessageRef,
   options: TaskWait,
-  written: MessageRow | null,
+  own: { written: MessageRow | null } | null,
 ): Promise<Task> {
   const { until } = options;
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
-  using end = written && core.ends.follow(ref.message_id);
-  if (written) await nextChange(); // the bus keeps what was told between the commit and here
+  using end = own && core.ends.follow(ref.message_id);
+  let before = own?.written ?? null;
+  if (before) await nextChange(); // the bus keeps what was told between the commit and here
   let known: Known | undefined;
   for (;;) {
-    if (written && end?.ended) return taskOf({ ...written, ...end.ended }, null, options);
+    if (before && end?.ended) return taskOf({ ...before, ...end.ended }, null, options);
     const current = await readMessageOf(core, ref, known);
     const { row, request } = current;
+    before = row;
     if (endsCall(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     const { changed } = await nextChange();
     // At its end a call does not wait for others that look, too.

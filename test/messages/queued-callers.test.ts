@@ -7,6 +7,7 @@ import { newId } from '../../runtime/ids.js';
 import { textMessage } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { MESH, RecordFixture } from '../setup/record-fixture.js';
+import { until } from '../setup/until.js';
 
 const database = await freshDatabase();
 const reads: string[] = [];
@@ -28,13 +29,13 @@ beforeEach(async () => {
 });
 
 /** A queued message, its caller who waits, and the dispatch of its agent. */
-async function taken() {
+async function taken(knowsRow = true) {
   const wish = { message: textMessage('two and two?'), metadata: { agent_type: 'worker' } };
   const { message_id, writtenRow } = await fixture.gateway.accept(fixture.caller, wish, { method: 'message/send' });
   const ref = { tenant_id: fixture.tenantId, message_id };
   const { signal } = new AbortController();
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
-  const task = waitForTask(fixture.core, ref, options, writtenRow);
+  const task = waitForTask(fixture.core, ref, options, { written: knowsRow ? writtenRow : null });
   const by = { mesh_id: MESH, epoch: 1, as_open: false };
   const [open] = await queues.take({ tenant_id: fixture.tenantId, instance_id: 'a' }, by, [newId('dsp')]);
   if (!open) throw new Error('nothing was taken');
@@ -63,6 +64,16 @@ test.each([
     expect(found && taskOf(found.row, found.request)).toEqual(shown);
   },
 );
+
+test('a caller whose message has been with its agent for long reads it once', async () => {
+  const { open, task } = await taken(false);
+  await until(() => reads.length === 1);
+  await fixture.dispatches.end(open, answer, 1);
+  const shown = await task;
+  expect(reads).toEqual(['find_message']);
+  const found = await findMessage(fixture.core.db, fixture.tenantId, open.message_id);
+  expect(found && taskOf(found.row, found.request)).toEqual(shown);
+});
 
 test('what follows a question is read, because it is more than the end', async () => {
   const { open, task } = await taken();
