@@ -23,7 +23,7 @@ export function createIngestActivities(runner: Pick<JobRunner, 'runSlice'>) {
       try {
         return await runner.runSlice(input, context.cancellationSignal);
       } catch (error) {
-        // What the cancel ends is reported as such, not as a failure to try again.
+        // A canceled slice is reported as canceled, not as a failure that is to be retried.
         if (context.cancellationSignal.aborted) await context.cancelled;
         throw error;
       } finally {

@@ -23,7 +23,7 @@ export function createPlanActivities({ accept, stepStarted }: PlanActivityDeps) 
       await startStep(accept, input, attempt);
       stepStarted();
     },
-    /** Cancels the message of a step that has ended; one that has ended itself stays as it is. */
+    /** Cancels the message of a step that has ended, unless the message has ended too. */
     cancelStepMessage: ({ tenant_id }: PlanInput, message_id: string): Promise<void> =>
       cancelIfRunning(core, { tenant_id, message_id }, 'the step of the plan has ended'),
     cancelPlanByOperator: (input: PlanInput): Promise<void> => cancelPlanByOperator(core.db, input),

@@ -10,7 +10,7 @@ import type { Logger } from '../runtime/logger.js';
 
 /** Concurrent probes: an agent that does not answer takes up to 20 s. */
 const PROBES = { limit: 16, perTenant: 4 };
-/** After this time, in milliseconds, no further agent is probed in a round: those of a tenant that answer nothing do not keep the rest from being done. */
+/** After this time, in milliseconds, no further agent is probed in a round, so that agents that do not answer do not hold up its other tasks. */
 const PROBING_MS = 60_000;
 
 /** The dependencies of the watch. */

@@ -3,10 +3,10 @@ import { queryJson } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
 import { listedPace } from './agent-latency.js';
 
-/** Failed messages that are looked at, the newest of the tenant: where an hour has more, the counts are of those. */
+/** How many failed messages of the last hour are counted. If a tenant has more, the counts are those of the newest. */
 const FAILED_MAX = 10_000;
 
-/** Messages that rules, people or the lack of an agent failed say nothing about the instance that they were with. */
+/** Error codes that say nothing about the instance: rules, people or the lack of an agent failed the message. */
 const BY_OTHERS = `'{POLICY_DENIED,GUARD_DENIED,APPROVAL_REJECTED,APPROVAL_EXPIRED,TARGET_UNAVAILABLE}'`;
 
 /** The tenant's failures of the last hour. */
@@ -56,7 +56,7 @@ export async function withActivity(tx: Tx, tenantId: string, agents: AgentInstan
 /** Types that are listed, the first in the alphabet. */
 const TYPES_MAX = 1_000;
 
-/** Reads the tenant's registered agents, what runs and waits (`TENANT_MAX_QUEUED` at most), and the failures above: no history. */
+/** The types with their registered agents, running and queued messages (`TENANT_MAX_QUEUED` at most) and `FAILURES`. Reads no other history. */
 const TYPES = `
   WITH registered AS (
     SELECT a.agent_type, count(*) AS instances, count(*) FILTER (WHERE a.status <> 'offline') AS online,
@@ -86,7 +86,7 @@ const TYPES = `
     FROM registered a FULL JOIN held h USING (agent_type) FULL JOIN queued q USING (agent_type) FULL JOIN failed f USING (agent_type)
    WHERE agent_type <> '' ORDER BY agent_type LIMIT ${TYPES_MAX}`;
 
-/** The tenant's agent types, with those that left while messages wait for them. */
+/** The tenant's agent types, including those without an agent for which messages still wait. */
 export async function listTypes(tx: Tx, tenantId: string): Promise<AgentTypeActivity[]> {
   const rows = await queryJson<Record<string, unknown>>(tx, TYPES, [tenantId]);
   const known = (row: Record<string, unknown>) =>

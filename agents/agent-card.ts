@@ -72,9 +72,10 @@ function rpcUrls({
 }
 
 /**
- * Where an agent takes its calls: the address that it was registered with, or where its card names only other paths of the same origin, the first of
- * these. Another origin is not called: nobody has registered it.
- * @returns null where the card names only addresses of other origins, at other paths: behind a proxy it may not know its own origin
+ * The URL at which an agent takes its calls: its registered URL, unless its card names only other paths; then the first of these on the
+ * registered origin. No other origin is called, because nobody has registered it.
+ * @returns null if the card names only other paths on other origins. The same path on another origin is the registered URL: behind a proxy, an
+ * agent may not know its own origin
  */
 export function rpcAddress(publicUrl: string, card: Record<string, unknown>): string | null {
   const registered = new URL(publicUrl);
@@ -103,7 +104,7 @@ export function checkOutboundUrl(outbound: Pick<Outbound, 'checkUrl'>, member: s
     outbound.checkUrl(url);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
-    // Only of the host: an address that is refused may have a password in it.
+    // Only the host is shown: a refused URL may contain a password.
     const remedy =
       error.code === 'FORBIDDEN_ADDRESS'
         ? ` (${new URL(url).host}): OUTBOUND_ALLOW_CIDRS of the platform opens private addresses`

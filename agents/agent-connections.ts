@@ -17,7 +17,7 @@ const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
 
 type Health = Pick<AgentInstance, 'deployment_mode' | 'status' | 'consecutive_failures'>;
 
-/** What an agent's handler failed of its last ten messages. */
+/** How many of an agent's last ten messages its handler failed, and the code of the last failure. */
 interface HandlerFailures {
   failures: number;
   last_error: string;
@@ -29,7 +29,7 @@ const FAILING = `
     FROM agent_outcomes o JOIN agents a USING (tenant_id, instance_id)
    WHERE a.tenant_id = $1 AND a.instance_id = $2 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type)`;
 
-/** Why an agent is degraded; null when it is not. @param failing of an agent that fails beside others */
+/** Why an agent is degraded; null when it is not. @param failing given if the agent fails while others of its type succeed */
 function degradedReason({ status, consecutive_failures }: Health, failing?: HandlerFailures): string | null {
   if (consecutive_failures > 1) return `Its last ${consecutive_failures} dispatches failed.`;
   if (consecutive_failures === 1) return 'Its last dispatch failed.';
@@ -113,7 +113,7 @@ const COUNTS = `
   count(*) FILTER (WHERE d.state IN ('completed', 'input_required')) AS succeeded, count(*) FILTER (WHERE ${FAILED}) AS failed,
   (array_agg(d.error_code ORDER BY d.ended_at DESC) FILTER (WHERE ${FAILED}))[1] AS last_error,
   coalesce(max(d.ended_at) FILTER (WHERE ${FAILED}), '-infinity') AS last_failed_at`;
-/** The error that ended last. A dispatch that began earlier may have ended later, so both sides are compared. */
+/** The error of the failed dispatch that ended last. A dispatch of the totals may have ended after a newer one, so both sides are compared. */
 const LAST_ERROR = (newer: string): string =>
   `CASE WHEN ${newer}.last_failed_at > t.last_failed_at THEN ${newer}.last_error ELSE t.last_error END`;
 
@@ -178,7 +178,7 @@ const UNCOUNTED = `
      WHERE d.tenant_id = u.tenant_id AND d.instance_id = u.instance_id AND d.created_at >= u.since AND d.created_at < $1)
    ORDER BY u.tenant_id, u.instance_id LIMIT 500`;
 
-/** Adds the dispatches of all agents that began before a time to their totals, as far as they have ended. */
+/** Brings the totals up to date for all agents that have uncounted dispatches from before a time. */
 export async function settleTotals(db: Db, before: Date): Promise<void> {
   for (let last: AgentRef | undefined = { tenant_id: '', instance_id: '' }; last; ) {
     const after: AgentRef = last;
@@ -195,7 +195,7 @@ const ADD_ERASED = `
            WHERE d.tenant_id = $1 AND d.dispatch_id = ANY ($2) AND d.created_at >= u.until GROUP BY d.instance_id) c
    WHERE t.tenant_id = $1 AND t.instance_id = c.instance_id`;
 
-/** Adds dispatches that are about to be erased to the totals of their agents, as far as they are not in them; in the transaction that erases them. */
+/** Adds dispatches that this transaction is about to erase to the totals of their agents, unless they are counted already. */
 export async function countErased(tx: Tx, tenantId: string, dispatchIds: readonly string[]): Promise<void> {
   if (dispatchIds.length === 0) return;
   const agents = await tx.query<{ instance_id: string }>(

@@ -4,8 +4,8 @@ import type { Tx } from '../db/pool.js';
 import { getAgent, lockRegistered, recordHealth } from './agents.js';
 
 /**
- * Drains an agent for an operator, or ends that, and writes `agent.health_changed` when another status shows. The drain holds whatever the agent
- * reports: routing reads it beside the status (`agents.has_room`).
+ * Drains an agent for an operator, or ends the drain, and writes `agent.health_changed` when another status shows. The drain holds whatever
+ * status the agent reports: routing looks at both (`agents.has_room`).
  * @throws PlatformError NOT_FOUND, DEREGISTERED
  */
 export async function setDrained(tx: Tx, author: Author, instanceId: string, drained: boolean): Promise<AgentInstance> {

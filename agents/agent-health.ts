@@ -161,9 +161,9 @@ export async function countSuccess(db: Db, agent: AgentRef): Promise<void> {
 }
 
 /**
- * Counts how a message ended on an agent, for routing: what its handler fails does not concern its health.
- * @param error the code of a failure of its handler; null where it did what it got
- * @returns whether failures are remembered of it, so that its successes have to be counted too
+ * Counts how a message ended on an agent, for routing. Failures of a handler do not change the agent's health.
+ * @param error the code of the handler's failure; null for a success
+ * @returns whether failures of the agent are on record, so that its successes have to be counted too
  */
 export async function countOutcome(
   db: Db,

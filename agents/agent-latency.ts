@@ -1,14 +1,18 @@
 import { type AgentConnection, LATENCY_WINDOW_SECONDS } from '../contracts/api/agents.js';
 import type { Tx } from '../db/pool.js';
 
-/** Of an agent that answers thousands a second the newest dispatches speak for the hour, so that a read stays quick. */
+/** Dispatches that are read of one agent. If it has more in the hour, the newest stand for all, so that a read stays quick. */
 const DISPATCHES_MAX = 10_000;
-/** Of each agent of a list fewer do: a list of a hundred with a thousand each took 0.6 s on two busy cores, with ten thousand each 13 s. */
+/**
+ * Dispatches that are read of each agent of a list. With a thousand each, a list of a hundred agents took 0.6 s on two busy cores; with ten
+ * thousand each, 13 s.
+ */
 const LISTED_DISPATCHES_MAX = 1_000;
 
 /**
- * Two requests about calls of one dispatch are never open at once (`input_requests_one_open`), so their times may be added. Where the
- * dispatches that were read began within a minute there are more than those, and a minute has as many more as it is longer.
+ * The times for which calls of one dispatch waited may be added, because two requests about them are never open at once
+ * (`input_requests_one_open`). If all dispatches that the limit allows were sent within a minute, `sent_per_minute` is extrapolated from the
+ * time that they cover.
  */
 const PACE = `
   WITH recent AS MATERIALIZED (
@@ -48,7 +52,7 @@ async function readPace(
   return new Map(rows.map(({ instance_id, ...pace }) => [instance_id, pace]));
 }
 
-/** The pace of the instances of a list; of one that was sent nothing in the last hour there is none. */
+/** The pace of these instances. An instance that was sent nothing in the last hour is missing. */
 export function listedPace(tx: Tx, tenantId: string, instanceIds: string[]): Promise<Map<string, AgentPace>> {
   return readPace(tx, tenantId, instanceIds, LISTED_DISPATCHES_MAX);
 }

@@ -1,12 +1,13 @@
 import type { Db } from '../db/pool.js';
 import type { AgentRef } from './agent-row.js';
 
-/** A mark that its node does not renew ends after this time: nodes die. */
+/** A mark ends after this time unless its node renews it, because the node may die. */
 const VALID = "interval '5 s'";
 
 /**
- * The marks of a hosted agent, which every node sends to, and whether routing skips it: while all living nodes have marked it. A node that has
- * no room releases the dispatch, and another takes the message. `$3`: this node; its mark is replaced by `own`, a row of no columns or of one.
+ * Sets the marks of a hosted agent. Every node sends to it, so routing skips it only while all living nodes have marked it. A node that has no
+ * room releases the dispatch, and another takes the message.
+ * @param own SQL that adds the new mark of this node, $3; empty to remove its mark
  */
 const marksWith = (own: string) => `
   (saturated_on, saturated_until) = (
@@ -28,8 +29,8 @@ const UNMARK = `
   SELECT * FROM connected UNION ALL SELECT * FROM hosted`;
 
 /**
- * Marks an agent as saturated for five seconds: this node has no room for further dispatches to it, and routing skips it. A statement of the
- * platform: it does not wait behind the messages of a tenant that has too many.
+ * Marks an agent as saturated for five seconds: this node has no room for further dispatches to it, and routing skips it. Runs as the
+ * platform's role, so that it does not wait behind the messages of a tenant that has too many.
  */
 export async function markSaturated(db: Db, { tenant_id, instance_id }: AgentRef, meshId: string): Promise<void> {
   await db.system((tx) => tx.query(MARK, [tenant_id, instance_id, meshId]));

@@ -11,7 +11,7 @@ export interface AgentTypes {
   isKnown(tenantId: string, agentType: string): Promise<boolean>;
 }
 
-/** Types that are known stay known, since the rows of deregistered agents stay: they are asked for once in each process. */
+/** Asks for a known type once in each process. It stays known, because rows of deregistered agents stay. */
 export function createAgentTypes(db: Db): AgentTypes {
   const known = new LRUCache<string, true>({ max: KNOWN_MAX });
   return {

@@ -11,7 +11,7 @@ export interface AgentToProbe extends AgentRef {
   public_url: string;
 }
 
-/** Agents of one round. Of each tenant the first, then the second, and so on, so that one with thousands leaves room for those of others. */
+/** Agents of one round: the first of each tenant, then the second of each, and so on, so that a tenant with thousands leaves room for the others. */
 const BATCH = 1_000;
 /** Agents that are marked or deregistered at once: few, so that other work of their tenants goes on. */
 const AT_ONCE = { limit: 4, perTenant: 1 };
@@ -80,7 +80,7 @@ export function markSilentAgents(db: Db, round: WatchRound): Promise<number> {
 export function reapAgents(db: Db, round: WatchRound): Promise<number> {
   const silentMs = LIMITS.agentReapMs;
   const statuses: AgentStatus[] = ['unhealthy', 'offline', 'unknown', 'busy', 'draining'];
-  // Of a row that is not renewed nobody knows yet whether its node has lived through an outage.
+  // Only nodes that renew their rows count: another may itself be living through an outage.
   const only = `EXISTS (SELECT 1 FROM mesh_nodes
     WHERE renewed_at > now() - $1 * interval '0.5 ms' AND coalesce(resumed_at, started_at) < now() - $1 * interval '1 ms')`;
   return forEachSilent(db, round, { silentMs, statuses, only }, (tx, row) =>

@@ -6,7 +6,7 @@ import type { Secrets } from '../runtime/secrets.js';
 
 const { purpose: PURPOSE } = SEALED.agentCredentials;
 
-/** A credential of others, which agents of theirs want of the platform. */
+/** A credential that an agent requires of the platform in place of the platform's own token. */
 export type AgentCredential = Exclude<DispatchAuth, { type: 'bearer_jwt' }>;
 
 /** How the platform authenticates to an agent, as answers show it. */

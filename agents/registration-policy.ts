@@ -2,10 +2,10 @@ import { isObject } from '../contracts/a2a/is-object.js';
 import type { DeploymentMode } from '../contracts/api/agents.js';
 import type { PolicyRequest } from '../policy/policy-request.js';
 
-/** An agent as it is registered in the end: its card as it was fetched, its skills as its `hello` names them. */
+/** An agent as the registration leaves it: with the fetched card, or with what its `hello` changes. */
 export interface RegisteredAgent {
   agent_type: string;
-  /** Absent where the platform gives it. */
+  /** Absent if the platform assigns it. */
   instance_id?: string;
   deployment_mode: DeploymentMode;
   public_url: string | null;

@@ -122,7 +122,7 @@ async function auditedAgent(tx: Tx, { secrets, author }: Registration, instanceI
   return { shown: { ...rest, dispatch_auth, agent_card_sha256: hash('sha256', JSON.stringify(agent_card)) }, auth };
 }
 
-/** Writes what a registration has changed into the audit. Agents register at each start: one that comes back as it was is no change. */
+/** Audits what a registration has changed. Agents register at each start; one that changes nothing is not audited. */
 async function auditRegistration(
   tx: Tx,
   { author, body }: Registration,
@@ -154,7 +154,7 @@ export async function registerAgent(
   const { author, body } = registration;
   const { tenant_id } = author;
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
-  // Two first registrations of one instance id have no row to lock yet.
+  // Two first registrations of one instance id have no row to lock yet, hence an advisory lock.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`register:${tenant_id}:${instanceId}`]);
   const existing = await lockAgent(tx, tenant_id, instanceId);
   if (existing && existing.deployment_mode !== registration.deployment_mode) {

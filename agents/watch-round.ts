@@ -18,8 +18,8 @@ interface RoundOptions {
 }
 
 /**
- * One round over agents of all tenants, in turns of the tenants. What fails for one agent is left to the next round; so are the other agents of a
- * tenant that is busy, each of which would wait for its turn at the database.
+ * One round over agents of all tenants, in turns of the tenants. An agent whose work fails is left to the next round. So are the other agents
+ * of a busy tenant, because each would wait for its turn at the database.
  */
 export class WatchRound {
   readonly #options: RoundOptions;

@@ -30,7 +30,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 
 /** Disk full, out of memory: nothing was written, and reads go on. */
 const OUT_OF_ROOM = /^53[12]00$/;
-/** Nobody makes room within a second. */
+/** Sent when the server has no room, which nobody makes within a second. */
 const RETRY_AFTER_ROOM = { 'Retry-After': '10' };
 
 /** Whether the server undid a statement because it has no room for it, on disk or in memory. The connection goes on to serve. */
@@ -38,7 +38,7 @@ export function isOutOfRoom(error: unknown): boolean {
   return OUT_OF_ROOM.test((error as { code?: string } | null)?.code ?? '');
 }
 
-/** Whether a connection gave no answer in time: its server may be gone, and with it whatever other connections led to. */
+/** Whether a connection gave no answer in time: its server may be gone, and with it the other end of older connections. */
 export function isSilent(error: unknown): boolean {
   return /Query read timeout/.test(errorMessage(error));
 }
@@ -70,7 +70,7 @@ export function isRetryable(error: unknown): boolean {
 /** Classes of errors for a database in trouble: connections, transaction states, conflicts, room, locks, shutdown and timeout, system. */
 const IN_TROUBLE = /^(08|25|40|53|55|57|58)/;
 
-/** Whether what a statement was about is why the server undid it, and not the state of the database: made again alike it fails again. */
+/** Whether the content of a statement is why the server undid it, and not the state of the database: repeated unchanged, it fails again. */
 export function isOwnFault(error: unknown): boolean {
   return isUndone(error) && !IN_TROUBLE.test((error as { code?: string }).code ?? '');
 }

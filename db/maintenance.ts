@@ -29,8 +29,8 @@ interface UsageTable {
 }
 
 /**
- * Usage that no report reads any more, and what came after the end of its tenant. By tenant, since that is where the keys begin: the tenants are
- * found by going from one to the next in the key.
+ * Deletes usage that no report reads any more, and all usage of tenants that are gone. The keys begin with the tenant, so it finds the tenants
+ * by going from one to the next in the key.
  */
 const deleteUsage = ({ name, at, days, tenant }: UsageTable) => `
   WITH RECURSIVE owner AS (
@@ -43,14 +43,17 @@ const deleteUsage = ({ name, at, days, tenant }: UsageTable) => `
         ELSE 'infinity' END AS bound FROM owner o WHERE o.tenant_id IS NOT NULL) o CROSS JOIN LATERAL (
       SELECT u.ctid FROM ${name} u WHERE u.tenant_id = o.tenant_id AND u.${at} < o.bound ORDER BY u.${at} LIMIT ${BATCH}) old LIMIT ${BATCH}))
   RETURNING 1`;
-/** Rows by session are as many as sessions, those by key at most as many as users an hour; the others are kept for who evaluates them in SQL. */
+/**
+ * `usage_sessions` has a row for each session, and `usage_by_key` up to one for each user and hour. The smaller tables are kept longer, for
+ * evaluation in SQL.
+ */
 const USAGE: UsageTable[] = [
   { name: 'usage_sessions', at: 'hour', days: 32, tenant: "'ten_' || o.tenant_id" },
   { name: 'usage_by_key', at: 'hour', days: 32, tenant: 'o.tenant_id' },
   { name: 'usage_hours', at: 'hour', days: 400, tenant: 'o.tenant_id' },
   { name: 'usage_days', at: 'day', days: 400, tenant: 'o.tenant_id' },
 ];
-/** The processes that have not counted tool calls for a day have ended. */
+/** Processes that have counted no tool calls for seven days have ended. */
 const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - interval '7 days'`;
 
 /**

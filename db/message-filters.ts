@@ -1,5 +1,5 @@
 /**
- * The messages in a state; those that failed or were canceled by their index. To be planned with the values.
+ * The messages in a state. Those that failed or were canceled are found by their index, if the statement is planned with its values.
  * @param alias of `messages` @param state SQL of type text
  */
 export function messagesInState(alias: string, state: string): string {

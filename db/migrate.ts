@@ -7,11 +7,11 @@ import type { Logger } from '../runtime/logger.js';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
-/** README.md says so too. */
+/** The same version as in README.md. */
 const POSTGRES_MIN = 15;
 /** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
-/** For how long a change waits for the lock of a table, and requests behind it; then they have their turn for the pause. */
+/** How long a change waits for the lock of a table, while requests wait behind it, and how long it then pauses so that they have their turn. */
 const LOCK_WAIT_MS = 1_000;
 const LOCK_PAUSE_MS = 1_000;
 /** Tries until a change fails, and with it the start: ten minutes. */

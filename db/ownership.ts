@@ -10,7 +10,10 @@ export function viewOf(reader: Reader): string | null {
   return view === '{}' ? null : view;
 }
 
-/** The conditions of a `viewOf` on a record. @param own of an agent's type, @param ofTypes of the types that a token is limited to: both SQL */
+/**
+ * The condition that a record is in a `viewOf`. @param own SQL: an agent of this type owns it @param ofTypes SQL: it is of the types that a
+ * token is limited to
+ */
 function inView(
   alias: string,
   parameter: string,
@@ -38,8 +41,8 @@ export function typeOfSession(alias: string): string {
 }
 
 /**
- * The same for sessions, as `isSessionWithin` (contracts/limited-tokens.ts): an agent's type is one of the session's agents, opened it, or sent or
- * serves a message of it.
+ * As `ownMessages`, for sessions (`isSessionWithin` in contracts/limited-tokens.ts): an agent type owns a session if it is the type of one of
+ * its agents, or opened it, or sent or serves a message of it.
  */
 export function ownSessions(alias: string, parameter: string): string {
   const messages = messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`);

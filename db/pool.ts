@@ -88,7 +88,7 @@ export interface PoolCounts {
 export interface DbCounts {
   /** By role: `fleet_app` for the work of tenants, `fleet_system` for the platform's own. */
   pools: Record<'fleet_app' | 'fleet_system', PoolCounts>;
-  /** The turns of tenants at the connections that no batched statement has. */
+  /** How tenants' work waited for its turns at the connections; without batched statements. */
   turns: TurnCounts;
   /** By the name of the statement. */
   batches: Record<string, BatchCounts>;
@@ -104,7 +104,7 @@ const countsOf = (pool: pg.Pool): PoolCounts => ({
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
 /** How long a statement may take, where the settings say nothing. */
 const TIMEOUT_MS = 30_000;
-/** For a whole renewal, and half of it to connect. */
+/** Limit of a whole renewal; connecting may take half of it. */
 const RENEWAL_MS = 4_000;
 /** Statements that run in batches: the accept and the complete transaction. */
 const BATCHED_STATEMENTS = 2;
@@ -160,7 +160,7 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
     await client?.query('ROLLBACK').catch((rollbackError: Error) => {
       broken = rollbackError;
     });
-    // A renewal that the server cuts means what one means that this process cuts: the database stands still. Either may come first.
+    // A renewal that runs out of time means that the database stands still, whether this process or the server ends it first.
     const standsStill = limitMs !== undefined && isTimedOut(error);
     throw isOutOfRoom(error) || standsStill ? unavailable(error) : error;
   } finally {

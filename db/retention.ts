@@ -7,9 +7,9 @@ import { FUNCTION_SCHEMA } from './migrate.js';
 import type { Db } from './pool.js';
 
 const EVERY_MS = 600_000;
-/** After a turn that met a transaction that still used a partition. */
+/** The pause after a turn that found a transaction which still used a partition. */
 const RETRY_MS = 30_000;
-/** For how long a turn waits for such a transaction. Nobody waits for the turn meanwhile. */
+/** How long a turn waits for such a transaction to end. Nobody waits for the turn meanwhile. */
 const LOCK_WAIT_MS = 5_000;
 /** How long a statement may take without a word; after that the connection is taken for one that a fail-over left hanging. */
 const ANSWER_MS = 300_000;
@@ -147,7 +147,10 @@ export class Retention {
       if (state === 'attached') await client.query(`COMMENT ON TABLE public.${name} IS NULL`);
   }
 
-  /** Detaches a partition. The mark comes before, so that a death in between leaves no table that nobody knows of, and goes where nothing was detached. */
+  /**
+   * Detaches a partition. It is marked before, so that a process that dies in between leaves no table that nobody knows of. If its lock cannot
+   * be had, the mark is removed again.
+   */
   async #detach(client: pg.Client, { table, name }: Partition): Promise<void> {
     await client.query(`COMMENT ON TABLE public.${name} IS ${pg.escapeLiteral(MARK)}`);
     try {
@@ -167,7 +170,7 @@ export class Retention {
       this.options.log.info({ partition: name }, 'a partition is kept: something in it is not over');
       return;
     }
-    // What is disposable stays so: the end of each of its messages is committed, and is in the sums after this.
+    // A disposable partition stays so: all its messages have ended, and from here on the sums of usage have them.
     await this.options.rollUpUsage();
     await this.#detach(client, partition);
     await this.#drop(client, partition);

@@ -22,7 +22,7 @@ export async function messageIdsOf(db: Db, tenantId: string, sessionId: string):
   return rangeOf(ids ?? { first_id: null, last_id: null }, (atMs) => idBound('msg', atMs));
 }
 
-/** The same of its groups of events. */
+/** As `messageIdsOf`, for the session's groups of events. */
 export async function groupIdsOf(db: Db, tenantId: string, sessionId: string): Promise<IdRange> {
   const text = 'SELECT first_id, last_id FROM group_ids_of_session($1, $2)';
   const [ids] = await db.call<Ids>(tenantId, 'group_ids_of_session', text, [tenantId, sessionId]);

@@ -3,9 +3,9 @@ import type { ChunkBus } from '../messages/stream/bus.js';
 
 /** The clocks of the node and of the database may differ by this much. */
 const SLACK_MS = 50;
-/** The pause before the record is read again while it cannot be. */
+/** Pause before the next try when the record could not be read. */
 const RETRY_MS = 1_000;
-/** How often a deadline is looked at that stands still and has passed by the node's clock, in case the notice of a decision was lost. */
+/** How often the record is read again while the deadline stands still, in case the notice of a decision was lost. */
 const RECHECK_MS = 60_000;
 
 /** What a deadline works with. */
@@ -16,8 +16,8 @@ export interface DeadlineDeps {
 }
 
 /**
- * The deadline of a dispatch that was sent. It stands still while a tool call of the dispatch waits for a human: where the call waits in this
- * process it is paused, and of a call that waits elsewhere the record says so when the time has passed.
+ * The deadline of a dispatch that was sent. It stands still while a tool call of the dispatch waits for a human. A call that waits in this
+ * process pauses it; a call that waits in another process is found on the record once the time has passed.
  */
 export class DispatchDeadline {
   readonly #open: OpenDispatch;
@@ -25,7 +25,7 @@ export class DispatchDeadline {
   readonly #onPassed: () => void;
   #endsAtMs: number;
   #timer: NodeJS.Timeout | undefined;
-  /** Calls that wait in this process, and the time that was left when the first began to. */
+  /** How many calls wait in this process, and the time that was left when the first of them began to wait. */
   #pauses = 0;
   #leftMs = 0;
   #isOver = false;
@@ -43,7 +43,7 @@ export class DispatchDeadline {
     this.#arm(Math.max(0, endsAtMs - performance.now()));
   }
 
-  /** On `performance.now()`; infinite while it stands still. */
+  /** On `performance.now()`; infinite while a call in this process pauses it. */
   get endsAtMs(): number {
     return this.#pauses > 0 ? Number.POSITIVE_INFINITY : this.#endsAtMs;
   }
@@ -64,7 +64,7 @@ export class DispatchDeadline {
     this.#pauses -= 1;
     if (this.#pauses > 0 || this.#isOver) return;
     this.#endsAtMs = performance.now() + this.#leftMs;
-    // The record knows what was left; this node may have begun to count when it took the dispatch over.
+    // The record has the time that is left. The count here may differ: this node may have taken the dispatch over from another.
     void this.#due();
   }
 

@@ -21,7 +21,7 @@ export class ChangeFeed {
   #next: string | null = null;
   /** When the newest look began, on `performance.now()`. */
   lookedAtMs = Number.NEGATIVE_INFINITY;
-  /** On `performance.now()`: every change that was committed before is known. */
+  /** Every change that was committed before this time is known; on `performance.now()`. */
   confirmedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onChanges gets the newest revisions of tenants, some of them again */

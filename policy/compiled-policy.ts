@@ -14,8 +14,8 @@ import type { PolicyRow } from './policy-store.js';
 export const { purpose: EVALUATOR_SECRET } = SEALED.evaluatorSecrets;
 
 /**
- * Whether a policy applies to a request. `later`: that depends on what is not known yet. `reason`: an evaluator's own. `failed`: its evaluator
- * could not say, and why. `noRoom`: because this process had no room to ask it.
+ * Whether a policy applies to a request. `later`: it depends on facts that are not known yet. `reason`: given by its evaluator. `failed`: why
+ * its evaluator could not answer. `noRoom`: it failed because this process had no room to ask it.
  */
 export type Application = { applies: boolean | 'later'; reason?: string; failed?: string; noRoom?: true };
 
@@ -58,7 +58,7 @@ export interface CompileDeps {
 const APPLIES: Application = { applies: true };
 const APPLIES_NOT: Application = { applies: false };
 const LATER: Application = { applies: 'later' };
-/** The most restrictive first; what is only recorded goes before all. */
+/** The most restrictive first; `audit`, which only records, goes before all. */
 const RANKS: Record<PolicyDecision, number> = { audit: 0, deny: 1, require_approval: 2, allow: 3 };
 
 /** The order in which policies are looked at: by priority, then the most restrictive, then the oldest. */
@@ -70,7 +70,7 @@ export function policyOrder(
   return ranked || (one.policy_id < other.policy_id ? -1 : 1);
 }
 
-/** `perInstance`: what it says may differ between the instances of a type. */
+/** `perInstance`: its answer may differ between the instances of a type. */
 interface CompiledEvaluator {
   evaluate: Evaluate | null;
   perInstance: boolean;
@@ -85,7 +85,7 @@ function byCel(expression: string): CompiledEvaluator {
   return { evaluate, perInstance: readsInstance };
 }
 
-/** A webhook is told the instance, and nobody here knows what it looks at. */
+/** A webhook gets the instance and may look at it, so its answer counts for that instance only. */
 function byWebhook(webhooks: WebhookEvaluators, target: WebhookTarget): CompiledEvaluator {
   const evaluate: Evaluate = (facts, dryRun) => {
     if (facts.later.includes('webhook')) return LATER;
@@ -120,8 +120,8 @@ function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
 }
 
 /**
- * Compiles a policy. What it holds is checked again: another release may have stored it, and a condition that is not understood must not be
- * passed over, or a policy that allows would allow more.
+ * Compiles a policy. Its content is checked again, because another release may have stored it: skipping a condition that is not understood
+ * would make a policy that allows allow more.
  * @throws PlatformError BAD_REQUEST for an expression that is not valid, ZodError for what this release does not know
  */
 export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy {
@@ -159,7 +159,7 @@ function boundOf({ policy_id, max_calls, calls_allowed }: PolicyRow): CallBound 
   return { policy_id, max_calls, isSpent: (calls_allowed ?? 0) >= max_calls };
 }
 
-/** What a policy that applies decides. One that only records does so also where its evaluator failed. */
+/** What a policy that applies decides. An `audit` policy only records, even if its evaluator failed. */
 export function decisionOf(
   { decision, onError }: Pick<CompiledPolicy, 'decision' | 'onError'>,
   { failed }: Pick<Application, 'failed'>,

@@ -6,7 +6,7 @@ import { Facts } from './matching/facts.js';
 import type { AppliedPolicy, Verdict } from './policy-request.js';
 import type { PolicySet } from './policy-set.js';
 
-/** Evaluators that are asked one after the other may take this long together; then the next has failed. */
+/** Webhooks of one decision are asked one after the other. Once they have taken this long together, the next has failed. */
 const EVALUATION_MAX_MS = 8_000;
 /** Characters of an explanation: a trace has one for each policy. */
 const EXPLANATION_MAX = 1_024;
@@ -29,7 +29,7 @@ class Decision {
   readonly #candidates: Candidates;
   readonly #audits: AppliedPolicy[] = [];
   readonly #startedAtMs = performance.now();
-  /** A policy that allows may apply, which the facts do not tell yet. */
+  /** An earlier policy that allows may apply, which the facts do not tell yet. */
   #mayBeAllowed = false;
   #explained: Facts | undefined;
 
@@ -67,7 +67,7 @@ class Decision {
     return { decision: 'allow', audits: this.#audits };
   }
 
-  /** A trace is of every policy. */
+  /** The next place to look at: every one if there is a trace, else the next candidate. */
   #next(place: number): number {
     return this.options.trace ? place : this.#candidates.next(place);
   }
@@ -76,7 +76,7 @@ class Decision {
     return isWebhook && performance.now() - this.#startedAtMs > EVALUATION_MAX_MS;
   }
 
-  /** With facts of its own: to explain takes nothing of what the decision may cost. */
+  /** Uses facts with a budget of their own, so that explaining does not use up the budget of the decision. */
   #whyUnmet({ conditions }: CompiledPolicy): string {
     const { tenantId, request, later } = this.facts;
     this.#explained ??= new Facts(tenantId, request, later);
@@ -104,7 +104,7 @@ class Decision {
       this.#note(policy, 'audited', why);
       return undefined;
     }
-    // What comes after a policy that may allow is not decided yet.
+    // An earlier policy may still allow, so this one cannot decide yet.
     if (this.#mayBeAllowed && decision !== 'allow') return 'later';
     this.#note(policy, 'decided', why);
     return this.#verdict(policy, decision, applied, noRoom);
@@ -134,8 +134,8 @@ class Decision {
 }
 
 /**
- * Decides by policies in their order: the first that applies decides, those that only record do so until then, and without one the action is
- * allowed. Given at once where no evaluator has to be waited for.
+ * Decides by policies in their order: the first that applies decides, audit policies before it only record, and if none decides the action is
+ * allowed. Returns a promise only where an evaluator has to be waited for.
  */
 export function decideBy(
   policies: PolicySet,

@@ -25,7 +25,7 @@ export async function recordDecision(
   ]);
 }
 
-/** An action that no message waits for cannot wait for a human: what asks for approval refuses it. */
+/** An action without a message cannot wait for a human: a policy that asks for approval refuses it. */
 function refusalOf(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformError {
   const { by } = verdict;
   const who = by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
@@ -37,7 +37,7 @@ function refusalOf(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformEr
 export interface Outcome {
   /** To be written with the action (`recordDecision`), or with its refusal. */
   events: DecisionEvent[];
-  /** It is refused with it. */
+  /** The error to refuse the action with; null if it may be done. */
   refusal: PlatformError | null;
 }
 

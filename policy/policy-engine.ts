@@ -17,12 +17,12 @@ import {
 } from './tenant-policies.js';
 import { withFindings } from './verdict.js';
 
-/** Shared by everything that nothing is said about. */
+/** The verdict where no policy or guard has anything to say; shared. */
 const ALLOWED: Verdict = { decision: 'allow', audits: [] };
 
 const NONE = new PolicySet([]);
 
-/** Nobody knows what the tenant's policies say. */
+/** The verdict while the tenant's policies cannot be read. */
 function unreadable(): Verdict {
   const reason = 'The policies of the tenant cannot be read at this moment.';
   return { decision: 'deny', by: { source: 'policy', policy_id: '', name: '', reason }, audits: [], retryable: true };

@@ -14,13 +14,13 @@ export interface PolicyRequest {
     agent_type?: string;
     instance_id?: string;
     skill_id?: string;
-    /** Of an agent that registers: all that it has. */
+    /** Of an agent that registers: the ids of all its skills. */
     skill_ids?: readonly string[];
   };
   /** Members of `agent` that are absent because nobody knows them: they count against the agent. */
   unknown?: readonly ('instance_id' | 'skill_id')[];
   session?: { session_id?: string; user_id?: string };
-  /** Of who acts. The last three are there where they limit the token (contracts/limited-tokens.ts). */
+  /** The token of whoever acts. The last three members are there if they limit it (contracts/limited-tokens.ts). */
   token?: {
     sub: string;
     credential_id: string;
@@ -50,7 +50,7 @@ export interface ApprovalTerms {
 export interface CallBound {
   policy_id: string;
   max_calls: number;
-  /** It has allowed so many, and is not in force any more. */
+  /** It has allowed `max_calls`, and is not in force any more. */
   isSpent: boolean;
 }
 
@@ -61,7 +61,7 @@ export interface AppliedPolicy {
   reason: string;
   /** Which version of it: when it was last changed, in milliseconds since 1970. Absent where the policies cannot be read. */
   changed_at_ms?: number;
-  /** It looks at single instances: what is decided about one does not hold for another. */
+  /** The policy looks at single instances: what is decided about one does not hold for another. */
   per_instance?: true;
 }
 
@@ -73,7 +73,7 @@ export interface GuardDecider {
   path?: string;
 }
 
-/** Who decided other than `allow`. */
+/** The policy or guard that decided something other than `allow`. */
 export type Decider = ({ source: 'policy' } & AppliedPolicy) | GuardDecider;
 
 /**
@@ -95,6 +95,6 @@ export interface Policies {
    * memory and no evaluator is met. Never rejects: what cannot be decided is denied.
    */
   decide(tenantId: string, request: PolicyRequest, content?: GuardedContent): Verdict | Promise<Verdict>;
-  /** Whether a webhook evaluator may have to be asked about the request, so that it cannot be decided without waiting for a stranger. */
+  /** Whether a webhook evaluator may have to be asked about the request, so that the decision has to wait for an outside service. */
   needsWebhook(tenantId: string, request: PolicyRequest): boolean;
 }

@@ -20,7 +20,7 @@ export class PolicySet {
     this.#byContent = new PolicyIndex(keys.map((ofOne) => ofOne.filter((key) => !isOfRequest(key))));
   }
 
-  /** The policies that may match, by their places: of any other a condition does not hold. Content is read only where it matters. */
+  /** The places of policies that may match; of every other, some condition does not hold. Content is read only where it can rule out more. */
   candidates(facts: Facts): Candidates {
     const candidates = this.#byRequest.candidates(facts);
     if (this.#byContent.distinguishes(candidates)) candidates.keep(this.#byContent.candidates(facts));

@@ -30,7 +30,7 @@ export interface PolicyRow
   calls_allowed: number | null;
   created_at: Date;
   updated_at: Date;
-  /** Null where it was written before anybody was noted. */
+  /** Null in rows from before authors were noted. */
   updated_by: string | null;
 }
 
@@ -49,7 +49,7 @@ export async function beginPolicyChange(tx: Tx, tenantId: string): Promise<void>
   await tx.query(RAISE, [tenantId]);
 }
 
-/** The revision of a tenant's policies; 0 for a tenant that never had any. Read before them, it is never newer than they are. */
+/** The revision of a tenant's policies; 0 for a tenant that never had any. Read it before the policies, so that it is never newer than they are. */
 export async function readRevision(tx: Tx, tenantId: string): Promise<number> {
   const one = 'SELECT revision FROM policy_revisions WHERE tenant_id = $1';
   const [row] = await tx.query<{ revision: number }>(one, [tenantId], 'policy_revision');
@@ -87,7 +87,7 @@ export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): P
 
 /**
  * One policy; null when the tenant has none of that id.
- * @param lock until the end of the transaction: who writes the row back writes what a rotation of the secret key has not sealed anew meanwhile
+ * @param lock until the end of the transaction, to write the row back: a rotation of the secret key must not seal its secret anew in between
  */
 export async function readPolicy(tx: Tx, tenantId: string, policyId: string, lock = false): Promise<PolicyRow | null> {
   const one = `${POLICIES} AND policy_id = $2 ${lock ? 'FOR UPDATE' : ''}`;

@@ -18,19 +18,19 @@ const CONFIRMED_MAX_MS = 5_000;
 const POLICIES_KEPT = 100_000;
 
 /**
- * A tenant may have thousands of policies, and change them again and again. They are compiled in such pieces, one tenant's after another's, with
- * pauses of the same length: compiling takes half of the process at most, and a tenant with few policies waits for a piece of each other.
+ * Compiling runs in pieces of this length, in turns of the tenants, with pauses as long as the pieces: a tenant may have thousands of policies,
+ * and change them often. So it takes half of the process at most, and a tenant with few policies waits for one piece of each other tenant.
  */
 const COMPILING_MAX_MS = 5;
 
 /** What a tenant's decisions are made by, compiled once for a revision. */
 export interface TenantPolicies {
   revision: number;
-  /** Those that are switched on, in the order in which they are looked at. Scopes without any are missing. */
+  /** The policies that are switched on, in the order in which they are looked at. Scopes without any are missing. */
   byScope: ReadonlyMap<PolicyScope, PolicySet>;
   /** Null: no guard looks at anything. */
   guards: GuardSettings | null;
-  /** On `performance.now()`, before it was read. */
+  /** When the reading began, on `performance.now()`. */
   readAtMs: number;
   size: number;
 }
@@ -56,7 +56,7 @@ function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
 /** Tenants whose messages, and the sessions that these open, neither policies nor guards look at: a plain table, since every message looks into it. */
 export interface Unconcerned {
   tenants: Set<string>;
-  /** On `performance.now()`: until then the table is confirmed. */
+  /** Until when the table is confirmed, on `performance.now()`. */
   confirmedUntilMs: number;
 }
 
@@ -116,7 +116,7 @@ export class TenantPoliciesCache {
     this.#reading.delete(tenantId);
   }
 
-  /** The first look tells no changes: what was read before it may be older than one. */
+  /** Called at the first look, which tells no changes: what was read before it may be outdated. */
   #forgetAll(): void {
     this.#reading.clear();
     this.#kept.clear();

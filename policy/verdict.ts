@@ -4,7 +4,7 @@ import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
 import type { ApprovalTerms, GuardDecider, PolicyRequest, Verdict } from './policy-request.js';
 
-/** The terms of what a guard asks. */
+/** The terms of approval when a guard asks. */
 export const GUARD_TERMS: ApprovalTerms = {
   approvers: [],
   quorum: 1,
@@ -14,9 +14,9 @@ export const GUARD_TERMS: ApprovalTerms = {
 };
 
 /**
- * The terms of a policy for a request that also asks what only the scope `admin` may decide: the policy makes nobody else an approver of that,
- * also not by escalation.
- * @param timeoutSeconds how long the other may wait
+ * The terms of a policy, for a request that also asks what only the scope `admin` may decide: the policy's approvers cannot decide that, not
+ * even after an escalation.
+ * @param timeoutSeconds how long the other question may wait
  */
 export function stricterTerms({ escalate_to: _, ...terms }: ApprovalTerms, timeoutSeconds: number): ApprovalTerms {
   return { ...terms, approvers: [], timeout_seconds: Math.min(terms.timeout_seconds, timeoutSeconds) };

@@ -20,19 +20,19 @@ export const Clocks = z.strictObject({
   closeTimeoutMs: clock(5_000),
   /** How often `last_seen` of living agents is written. */
   lastSeenMs: clock(10_000),
-  /** For so long the state of a credential counts; open streams look twice as often. */
+  /** How long the state of a credential is relied on before it is read again; open streams look twice as often. */
   credentialCheckMs: clock(2_000),
   // Nodes
   /** How often a node renews its row, and compares its connections and dispatches with the database's. */
   reconcileMs: clock(2_000),
   /** A node that has not renewed its row for so long is dead. */
   deadNodeMs: clock(15_000),
-  /** A stopping node offers what outlasts its grace to other nodes for so long. What it does not offer by then is lost. */
+  /** How long a stopping node takes to offer to other nodes what outlasts its grace. What it has not offered by then is lost. */
   transferMs: clock(4_000),
   /** How often a node looks whether its certificate was replaced. */
   certificateMs: clock(5_000),
   // Messages
-  /** What a process was to do at once, and has not done after so long, a sweeper does. */
+  /** A sweeper does what a process was to do at once and has not done after this time. */
   overdueMs: clock(15_000),
   /** How often a caller that waits reads its message, in case a notice was lost. */
   watchMs: clock(5_000),

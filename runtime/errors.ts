@@ -40,7 +40,7 @@ export function isTransient(error: unknown): boolean {
   return isTenantBusy(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
 }
 
-/** What an agent has sent, by its schema. @param place where it stands, for the text @throws PlatformError BAD_REQUEST with its first problem */
+/** Parses what an agent has sent. @param place begins the text of the problem @throws PlatformError BAD_REQUEST with its first problem */
 export function parsedAs<Parsed>(schema: z.ZodType<Parsed>, given: unknown, place = ''): Parsed {
   const { data, error } = schema.safeParse(given);
   if (data !== undefined) return data;

@@ -29,8 +29,8 @@ export interface TurnCounts {
 }
 
 /**
- * Bounds how much work runs at once and gives each key its turn: whoever has much waiting delays others by one piece of work. What one key
- * may not use of `limit` is there at once for the next.
+ * Bounds how much work runs at once and gives each key its turn: whoever has much waiting delays others by one piece of work. Room that one key
+ * may not use goes to the next key at once.
  */
 export class FairSemaphore {
   readonly #options: FairSemaphoreOptions;

@@ -40,7 +40,7 @@ function takeRandom(bytes: number): Buffer {
   return pool.subarray(poolUsed - bytes, poolUsed);
 }
 
-/** Milliseconds of the newest id, and how many came before it in them. */
+/** The milliseconds of the newest id, and how many ids with the same milliseconds came before it. */
 let lastMs = 0;
 let sequence = 0;
 const SEQUENCE_MAX = 0xfff;
@@ -121,7 +121,7 @@ export function newestMonths({ least, bound }: IdRange, prefix: IdPrefix | null)
 const CLOCK_SLACK_MS = 3_600_000;
 
 /**
- * The identifiers that may be of these times; for a list by time, which finds them by their ids.
+ * The range of the identifiers that may have been made in these times, so that a list by time finds its rows by their ids.
  * @param boundAt the least identifier from a moment on, in milliseconds since 1970
  * @param times ISO 8601
  */
@@ -193,12 +193,12 @@ export function traceIdOf({ trace_id, message_id }: { trace_id: string | null; m
   return trace_id ?? uuidOf(message_id).replaceAll('-', '');
 }
 
-/** The id of the span of what has this UUID, a message or a dispatch for example: its last eight bytes, so that every read repeats it. */
+/** The span id of what has this UUID, for example a message or a dispatch: its last eight bytes, so that every read gives the same. */
 export function spanIdOf(uuid: string): string {
   return uuid.replaceAll('-', '').slice(16);
 }
 
-/** The id of a span that no UUID of its own identifies. @param of what makes it one of its kind: `plan_step`, a plan and a place for example */
+/** The id of a span that has no UUID of its own. @param of what identifies it, for example `plan_step`, a plan and a place */
 export function derivedSpanId(...of: readonly (string | number)[]): string {
   return createHash('sha256').update(of.join(' ')).digest('hex').slice(0, 16);
 }
@@ -208,7 +208,7 @@ export function planStepSpanId(planId: string, place: number): string {
   return derivedSpanId('plan_step', planId, place);
 }
 
-/** The `traceparent` for the work that a message, dispatch, plan or call causes. @param uuid of that */
+/** The `traceparent` for the work that a message, dispatch, plan or call causes. @param uuid its UUID */
 export function traceparentOf(traceId: string, uuid: string, sampled = true): string {
   return `00-${traceId}-${spanIdOf(uuid)}-${sampled ? '01' : '00'}`;
 }

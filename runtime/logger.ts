@@ -6,7 +6,7 @@ export type { Logger };
 /** Fields that are redacted, also one level down. */
 const SECRETS = ['authorization', 'client_secret', 'token', 'callback_token', 'resume_token', 'secret', 'password'];
 
-/** How many lines each level of a log has, of those that stand for trouble, and how many could not be written. */
+/** How many lines a log has of the levels that mean trouble, and how many could not be written. */
 export interface LogCounts {
   lines: Record<'warn' | 'error' | 'fatal', number>;
   dropped: () => number;

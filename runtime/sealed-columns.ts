@@ -4,7 +4,7 @@ export interface SealedColumn {
   /** The primary key; its columns are text. */
   key: readonly string[];
   column: string;
-  /** Of the encryption: each purpose has a key of its own. */
+  /** What the values are sealed for: each purpose has a key of its own. */
   purpose: string;
 }
 

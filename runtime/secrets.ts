@@ -7,7 +7,7 @@ const HEADER_BYTES = 1 + IV_BYTES + TAG_BYTES;
 
 export type Secrets = ReturnType<typeof createSecrets>;
 
-/** In the value that tells keys apart without giving them away. */
+/** The check value of a key is a MAC of this text: it tells keys apart without giving them away. */
 const CHECK = { text: 'the key of this platform', purpose: 'secret_key_check' };
 
 /** One secret key. */
@@ -73,7 +73,7 @@ export function createSecrets(keyBase64: string, others: readonly string[] = [])
     encrypt,
     /** @throws UnreadableValue for altered bytes, and for those of another key or purpose */
     decrypt: (sealed: Buffer, purpose: string): Buffer => opened(sealed, purpose).plain,
-    /** The same text sealed with the key in use, unless it is already, or none of the keys opens it. */
+    /** Seals a value anew with the key in use, unless that has sealed it already, or none of the keys opens it. */
     sealAnew: (sealed: Buffer, purpose: string): Buffer | 'in use' | 'unreadable' => {
       const found = open(sealed, purpose);
       if (!found) return 'unreadable';
@@ -81,7 +81,7 @@ export function createSecrets(keyBase64: string, others: readonly string[] = [])
     },
     /** HMAC-SHA256 with the key in use: 32 bytes. */
     mac: (text: string, purpose: string): Buffer => keys[0].mac(text, purpose),
-    /** The same with every key, the one in use first: to verify what may be of before a rotation. */
+    /** `mac` with every key, the one in use first: to verify what may be from before a rotation. */
     macs: (text: string, purpose: string): Buffer[] => keys.map((key) => key.mac(text, purpose)),
     /** Identifies the key in use, and gives nothing of it away. */
     check: (): string => keys[0].check,

@@ -10,8 +10,8 @@ import { countMoved, isOwn, type LockedSession, lockSession, requireActive } fro
 import { decideSession } from './session-policy.js';
 
 /**
- * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and one that
- * reserves its place then counts towards the agent's load.
+ * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent; a session that reserves its
+ * place then counts towards the agent's load.
  */
 async function join(
   tx: Tx,

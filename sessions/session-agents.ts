@@ -61,12 +61,12 @@ export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_
 
 const BEST = 'SELECT instance_id, agent_type FROM choose_to_reserve($1, $2, $3)';
 
-/** The same without its room. */
+/** As `BEST`, but the agent need not have room. */
 const ANY = `SELECT instance_id, agent_type FROM choose_routable($1, $2, $3)`;
 
 /**
- * A transaction that chooses an agent. Where all were full it is undone, and with it what routing noted about them, so that is done again: the
- * next call need not look at each of them.
+ * Runs a transaction that chooses an agent. If all agents were full, it is rolled back, and with it routing's note that they are. So the choice
+ * is repeated in a transaction that commits the note: the next call then need not look at each agent.
  */
 export async function choosing<T>(
   db: Db,
@@ -86,7 +86,7 @@ export async function choosing<T>(
 
 /**
  * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type.
- * @param reserves it must have room, which stays locked until the transaction ends
+ * @param reserves the agent must have room, which stays locked until the transaction ends
  * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (instance of another type), SERVICE_UNAVAILABLE (not routable),
  * AGENT_AT_CAPACITY
  */

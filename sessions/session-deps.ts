@@ -17,7 +17,7 @@ export interface CanceledMessage extends SessionRef {
   instance_id: string | null;
   current_dispatch_id: string | null;
   holds_slot: boolean;
-  /** It has a workflow. */
+  /** Whether the message has a workflow. */
   is_watched: boolean;
   /** The node that its agent got it from; null where no agent has it. */
   mesh_id: string | null;
@@ -25,7 +25,7 @@ export interface CanceledMessage extends SessionRef {
 
 /** Which messages of a session are canceled, and why. */
 export interface CancelOptions {
-  /** In the event of each. */
+  /** Written into the event of each canceled message. */
   reason: string;
   /** Messages that were accepted later stay; null: all are canceled. */
   acceptedUntil: Date | null;

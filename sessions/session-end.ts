@@ -32,7 +32,7 @@ export interface LockedSession extends SessionRef {
   status: 'active' | 'completed' | 'expired';
   /** From `/sessions/init`. */
   explicit: boolean;
-  /** It counts on its agent until it ends. */
+  /** Whether the session takes a place on its agent until it ends. */
   reserves: boolean;
   instance_id: string | null;
   agent_type: string | null;
@@ -68,7 +68,7 @@ const CANCEL_SECONDS = 30;
 
 /**
  * Ends a locked, active session: it takes no further message. Writes `session.closed` and wakes its plans.
- * @returns the agent that gets what waits for it after the commit, and whether messages are in flight: `cancelLeft` then cancels them
+ * @returns `freed`: the agent that may have got room, to be filled after the commit; `inFlight`: `cancelLeft` has messages to cancel
  */
 export async function endSession(
   tx: Tx,

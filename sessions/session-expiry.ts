@@ -6,11 +6,11 @@ import { allOrFirstFailure } from '../runtime/promises/all-or-first-failure.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
 
-/** Sessions that one transaction looks at: few, so that no message waits long for the processor. More of those that are late. */
+/** How many sessions one transaction looks at: few, so that no message waits long for the processor, and more when expiry is late. */
 const [BATCH, BATCH_MAX] = [100, 400];
 /** From the start of a full batch to the start of the next one, in milliseconds: 100,000 sessions take 50 s. */
 const PERIOD_MS = 50;
-/** When the oldest session has been due for so long, in milliseconds, expiry begins to hurry, and when it makes no pause any more. */
+/** How late the oldest due session is, in milliseconds, when expiry begins to hurry, and when it makes no pause any more. */
 const [HURRY_FROM_MS, NO_PAUSE_FROM_MS] = [40_000, 58_000];
 /** Between two searches when none is due, in milliseconds. */
 const IDLE_MS = 5_000;
@@ -23,7 +23,7 @@ const CLAIM = `
   SELECT tenant_id, session_id, status, ended_reason, milliseconds_between(idle_check_at, now()) AS late_ms FROM sessions
    WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT $1 FOR UPDATE SKIP LOCKED`;
 
-/** Ends those that idle, with their events, and moves the check of the others. Sees what was accepted before the locks. */
+/** Ends the idle sessions, with their events, and moves the check of the others. Sees messages that were accepted before the locks. */
 const EXPIRE = `
   WITH checked AS MATERIALIZED (
     SELECT i.tenant_id, i.session_id, i.idles_at, claimed.event_id FROM idle_times($1::text[], $2::text[]) i
@@ -39,7 +39,7 @@ const EXPIRE = `
     SELECT uuid_of(tenant_id), group_of(event_id), session_uuid(uuid_of(tenant_id), session_id), session_name(session_id), event_bit('session.closed'),
            jsonb_build_array(jsonb_build_object('reason', 'idle', 'duration_ms', duration_ms)) FROM expired`;
 
-/** Gives the canceling of ended sessions some time before others repeat it. */
+/** Gives this process a minute to cancel the messages of ended sessions, before another process tries. */
 const CLAIM_ENDED = `
   UPDATE sessions s SET idle_check_at = now() + interval '1 minute' FROM unnest($1::text[], $2::text[]) AS ended (tenant_id, session_id)
    WHERE s.tenant_id = ended.tenant_id AND s.session_id = ended.session_id`;
@@ -47,7 +47,7 @@ const CLAIM_ENDED = `
 interface ClaimedSession extends SessionRef {
   status: string;
   ended_reason: string | null;
-  /** For how long it has been due. */
+  /** How long the session has been due, in milliseconds. */
   late_ms: number;
 }
 
@@ -75,9 +75,9 @@ async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promis
 }
 
 /**
- * How expiry goes on after a full batch whose oldest session had been due for `lateMs`: it pauses until the period is over, but never for less than
- * the batch took, so that it takes half of one database connection at most. When the end of a session's minute comes near, batches get larger and
- * pauses shorter, so that it catches up with any rate at which sessions are opened.
+ * How expiry goes on after a full batch whose oldest session had been due for `lateMs`. It pauses until the period is over, but never for less
+ * than the batch took, so that it takes half of one database connection at most. As the delay nears a minute, batches get larger and pauses
+ * shorter, so that it catches up with any rate at which sessions are opened.
  */
 export function paceAfter({ tookMs, lateMs }: { tookMs: number; lateMs: number }): { size: number; pauseMs: number } {
   const hurry = Math.min(1, Math.max(0, (lateMs - HURRY_FROM_MS) / (NO_PAUSE_FROM_MS - HURRY_FROM_MS)));
@@ -86,8 +86,8 @@ export function paceAfter({ tookMs, lateMs }: { tookMs: number; lateMs: number }
 }
 
 /**
- * Ends the sessions that idle out among those that a message opened. They have no workflow: they end in batches with pauses. Sessions of
- * `/sessions/init` have a workflow each. It also finishes the end of sessions of both kinds whose messages were not all canceled.
+ * Ends idle sessions that were opened by a message. They have no workflow, and end in batches with pauses; sessions of `/sessions/init` have a
+ * workflow each. It also cancels what is left in flight in ended sessions of both kinds.
  */
 export function createSessionExpiry(deps: SessionDeps): Loop {
   const { db, log } = deps;

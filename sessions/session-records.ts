@@ -27,10 +27,10 @@ const TOTALS = 'CROSS JOIN LATERAL totals_of(s) t';
 /** `uncounted`: messages that were counted one by one for the totals. */
 type CountedRow = StoredRow & { uncounted: number };
 
-/** Beyond so many, whoever has read a session brings its totals forward: the usage roll-up has not, as after an erasure. */
+/** Above this many, a read brings the stored totals of the session forward. The usage roll-up usually has; after an erasure, for example, it has not. */
 const UNCOUNTED_MOST = 1_000;
 
-/** Leaves what a session is shown with. @param behind gets the sessions whose totals are to be brought forward */
+/** A session as answers show it. @param behind gets the ids of sessions whose totals are to be brought forward */
 function shown({ uncounted, credential_id, sender_agent_type, ...row }: CountedRow, behind: string[]): SessionRow {
   if (uncounted > UNCOUNTED_MOST) behind.push(row.session_id);
   return { ...row, sent_by: senderOf({ credential_id, sender_agent_type }) };
@@ -76,7 +76,7 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
   return details;
 }
 
-/** Planned with the values, so that one case is left. Few sessions are paused, so these are found by their messages. */
+/** The filter by status. It is planned with its value, so that one branch is left. Few sessions are paused, so these are found by their waiting messages. */
 const OF_STATUS = `CASE $2::text
   WHEN 'paused' THEN s.status = 'active' AND s.session_id = ANY (ARRAY(SELECT DISTINCT w.session_id FROM running_messages w
     WHERE w.tenant_id = $1 AND w.state = 'input-required'))

@@ -15,7 +15,7 @@ import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } fro
 import { decideSession } from './session-policy.js';
 import { readDetails, readSession } from './session-records.js';
 
-/** A session within the limits of a token: for its user, of a type that is allowed. @throws PlatformError forbidden for any other */
+/** The request within the limits of a token: for its user, and of a type that it allows. @throws PlatformError forbidden for any other */
 function withinLimits(caller: Caller, body: SessionInitRequest): SessionInitRequest {
   const { user_id, session_id, agent_types_allowed: types } = caller;
   if (!isLimited(caller)) return body;
@@ -91,7 +91,7 @@ async function interruptSession({ db, messages }: SessionDeps, caller: Caller, s
   return found?.status;
 }
 
-/** What a failure to cancel the rest of an ended session comes to. @throws any error that is not transient */
+/** Logs that messages of an ended session could not be canceled yet. @throws any error that is not transient */
 function leftBehind(log: SessionDeps['log'], session_id: string): (error: unknown) => void {
   return (error) => {
     if (!isTransient(error)) throw error;

@@ -2,8 +2,9 @@ import { hash } from 'node:crypto';
 import type { ToolRequest } from './call-context.js';
 
 /**
- * The `idempotency_key` of a call as tools and the record get it: bound to its session and to the type of its caller, of which another instance may
- * repeat the call after a loss; outside of a session to the caller alone. So agents that use one key in two sessions make two calls.
+ * The `idempotency_key` of a call as tools and the record get it. In a session it is bound to the session and the type of the caller, because
+ * another instance of the type may repeat the call after a loss; outside of one, to the caller alone. So one key in two sessions makes two
+ * calls.
  * @returns undefined for a call without a key
  */
 export function boundKeyOf({ caller, payload, parent }: Pick<ToolRequest, 'caller' | 'payload' | 'parent'>) {

@@ -10,11 +10,14 @@ export interface ToolCaller {
   agent_type: string;
   /** Absent when the token stands for a type only. */
   instance_id?: string;
-  /** Only the call itself names the instance: any of its type could. */
+  /** Only the call itself names the instance, without proof: the token stands for any instance of the type. */
   is_instance_claimed?: true;
-  /** For limits (that of the chain's depth too) and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
+  /**
+   * Identifies the caller for limits, the depth of nested calls and idempotency: `agentKeyOf` the agent, or a key of credential and type if no
+   * instance is named.
+   */
   key: string;
-  /** What its token says, for policies. */
+  /** What the caller's token says, for policies. */
   token?: PolicyRequest['token'];
 }
 
@@ -26,7 +29,7 @@ export interface CallParent {
   chain: Chain;
   /** The deadline, on `performance.now()`; infinite while it stands still. */
   readonly endsAtMs: number;
-  /** The dispatch that it is, whose message can wait for a human; absent where it is a tool call. */
+  /** The dispatch, if the parent is one: its message can wait for a human. Absent if the parent is a tool call. */
   dispatch?: DispatchRef;
   /** Aborted when the parent ends for any reason; its calls end with it. */
   ended: AbortSignal;
@@ -34,7 +37,7 @@ export interface CallParent {
   /** The skill that the message of the dispatch is for; null for none, absent where nobody knows. */
   skill_id?: string | null;
   traceparent?: string;
-  /** The message that it is a part of, directly or by the calls around it. */
+  /** The message that the parent is a part of, directly or by the calls around it. */
   message_id?: string | undefined;
 }
 
@@ -63,7 +66,7 @@ export interface ToolRequest {
   asksAgainAfterMs?: number;
 }
 
-/** The reason of a caller's signal when the caller does not want the call any more, as against one that is only gone. */
+/** The abort reason of a caller that withdraws its call. The signal of a caller that has only disconnected has another. */
 export const WITHDRAWN = 'withdrawn';
 
 /** Ends a call that has no result yet: at its deadline, when the caller withdraws it, or when its parent ends. */

@@ -9,7 +9,7 @@ export interface CallSpan {
   span_id: string;
   /** Null for a call that begins a trace. */
   parent_span_id: string | null;
-  /** With this span as the parent. */
+  /** The W3C header for what the call causes, with this span as the parent. */
   traceparent: string;
   /** The message that the call is part of; a call that is part of none has a span that is not kept. */
   message_id: CallParent['message_id'];
@@ -19,8 +19,8 @@ export interface CallSpan {
 export type TracedRequest = ToolRequest & { span: CallSpan };
 
 /**
- * Begins the span of a call. A call that is part of a dispatch belongs to the trace of that, whatever trace the agent names; where that is the
- * same its parent is the span that the agent names.
+ * Begins the span of a call. A call that is part of a dispatch belongs to the dispatch's trace, whatever trace the agent names. If the agent
+ * names a span of that trace, the span is the call's parent.
  */
 export function beginSpan<Request extends ToolRequest>(request: Request): Request & { span: CallSpan } {
   const { parent, traceparent } = request;

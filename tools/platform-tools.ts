@@ -24,16 +24,16 @@ export function isPlatformTool(name: string): name is PlatformToolName {
   return (PLATFORM_TOOLS as readonly string[]).includes(name);
 }
 
-/** A repeat of the call, at another process for example, finds the job of the first one. */
+/** The key of the job: a repeat of the call, at another process for example, finds the job of the first one. */
 function keyOfJob(request: TracedRequest): { idempotency_key?: string } {
   const idempotency_key = boundKeyOf(request);
   return idempotency_key === undefined ? {} : { idempotency_key };
 }
 
-/** Of a tool's result, for what stands around an answer. */
+/** Bytes of a tool's result that are left for the JSON around the results. */
 const ENVELOPE_BYTES = 1_024;
 
-/** An answer without the last results for which a tool's result has no room. */
+/** Drops the last results of an answer until it fits into a tool's result. */
 function fitting(answer: QueryResponse): QueryResponse {
   const sizes = answer.results.map((result) => Buffer.byteLength(JSON.stringify(result)) + 1);
   let bytes = sizes.reduce((sum, size) => sum + size, ENVELOPE_BYTES);

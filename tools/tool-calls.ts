@@ -152,7 +152,7 @@ export class ToolCalls {
     }
   }
 
-  /** Makes an approved call with the arguments that were approved. They pass policy again, which may have changed: only a denial counts. */
+  /** Makes a call with the arguments that were approved. Policies decide about it again, because they may have changed; only a denial counts. */
   async #runApproved(request: TracedRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
     if ('refused' in approval) return approval.refused;
     const { tenant_id } = request.caller;
@@ -171,7 +171,7 @@ export class ToolCalls {
         isSpent = true;
       });
       isSpent = outcome.sent;
-      // Before the agent hears of it: the message does not end without its outcome.
+      // Before the agent gets the result and can end the message: the record then has the outcome of the call.
       if (isSpent) await this.#options.approvals.settle(tenant_id, approval, outcome.result);
       return isSpent ? outcome : stillApproved(outcome);
     } finally {
@@ -193,7 +193,7 @@ function deadlineOf({ payload, parent }: ToolRequest): number {
   return Math.min(performance.now() + requestedMs, parent?.endsAtMs ?? Number.POSITIVE_INFINITY);
 }
 
-/** The call as only agents of the type that a human approves can take it. */
+/** The call, limited to agents of the type that a human approves. */
 function boundTo(request: TracedRequest, { type, id }: Executor): TracedRequest {
   if (type === 'platform') return request;
   const target = { ...request.payload.target, agent_type: id };

@@ -20,7 +20,7 @@ export const RoutedCall = z.object({
   /** The last link is this call. */
   chain: z.array(z.object({ instance_id: z.string(), tool: z.string() })),
   traceparent: z.string(),
-  /** The message that it is a part of, in whose trace its span is. Absent for a call that is part of none. */
+  /** The message that the call is a part of, in whose trace its span is. Absent for a call that is part of none. */
   message_id: z.string().optional(),
 });
 export type RoutedCall = z.infer<typeof RoutedCall>;
@@ -96,7 +96,7 @@ export function hostedCallId(callId: string, meshId: string): string {
   return `${callId}.${meshId}`;
 }
 
-/** Parses such an id; undefined if it is not one. */
+/** Parses an id of `hostedCallId`; undefined if it is not one. */
 export function parseHostedCallId(id: string): { call_id: string; node: string } | undefined {
   const [, call_id, node] = /^(call_[0-9a-f-]{36})\.(\w[\w-]{0,63})$/.exec(id) ?? [];
   return call_id !== undefined && node !== undefined ? { call_id, node } : undefined;

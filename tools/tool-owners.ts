@@ -3,7 +3,7 @@ import { type OfferedTool, PLATFORM_TOOLS } from '../contracts/api/tools.js';
 import type { Tx } from '../db/pool.js';
 import { digestOf } from '../messages/digest.js';
 
-/** The number of tools that are listed. */
+/** Tools of agents that are listed at most. */
 const LISTED_MAX = 1_000;
 
 interface Offer {
@@ -21,7 +21,7 @@ const OFFERS = `
    ORDER BY name, a.agent_type, a.registered_at, a.instance_id`;
 const OWNERS = 'SELECT tool, agent_types FROM tool_owners WHERE tenant_id = $1';
 
-/** The tools that a tenant's registered agents and the platform offer, by their names; at most a thousand. */
+/** The tools that a tenant's registered agents offer, by name and at most a thousand, after those of the platform. */
 export async function listTools(tx: Tx, tenantId: string): Promise<OfferedTool[]> {
   const offers = await tx.query<Offer>(OFFERS, [tenantId]);
   const owners = await tx.query<{ tool: string; agent_types: string[] }>(OWNERS, [tenantId]);
@@ -54,7 +54,7 @@ const SET = `
   INSERT INTO tool_owners (tenant_id, tool, agent_types, decided_by) VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant_id, tool) DO UPDATE SET agent_types = $3, decided_by = $4, decided_at = now()`;
 
-/** Says which agent types may offer a tool; null: every type. Agents of other types go on without it: no call of it reaches them any more. */
+/** Sets which agent types may offer a tool; null: every type. Agents of other types stay registered, but no call of the tool reaches them any more. */
 export async function setToolOwner(
   tx: Tx,
   author: Author,

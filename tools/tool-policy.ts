@@ -12,8 +12,8 @@ import type { TracedRequest } from './call-span.js';
 import { type Outcome, refusal } from './tool-result.js';
 
 /**
- * What policies are asked about a call. `agent`: the one that calls, as its connection, dispatch or token proves it. What only the call itself
- * says of its caller is unknown.
+ * What policies are asked about a call. `agent` is the caller, as its connection, dispatch or token proves it. What only the call itself claims
+ * about its caller counts as unknown.
  */
 export function policyRequestOf({ caller, payload, parent }: ToolRequest): PolicyRequest {
   const { agent_type, token } = caller;
@@ -75,7 +75,7 @@ export class ToolPolicy {
     return this.#counted(caller.tenant_id, verdict, decide);
   }
 
-  /** Counts a call that a policy with a bound allows. One that has no room for it is not in force any more: the others decide. */
+  /** Counts a call that a policy with a bound allows. A policy whose bound is used up is no longer in force: the others decide. */
   async #counted(tenantId: string, first: Verdict | Promise<Verdict>, decide: () => Verdict | Promise<Verdict>) {
     for (let verdict = await first; ; verdict = await decide()) {
       const bound = boundOf(verdict);
@@ -91,7 +91,7 @@ export class ToolPolicy {
     return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
   }
 
-  /** The result as the caller may see it: what a guard finds in it does not get there. What would need approval is denied, as it is too late. */
+  /** The result as the caller may see it. It is withheld if a guard denies what it found, or would ask about it: it is too late to ask. */
   async inspect(request: TracedRequest, outcome: Outcome): Promise<Outcome> {
     if (!outcome.sent) return outcome;
     const guards = this.#policies.guardsOf(request.caller.tenant_id);
@@ -106,7 +106,7 @@ export class ToolPolicy {
     return { sent: true, result: refusal('GUARD_DENIED', `The tool's result is withheld: ${denial.reason}`) };
   }
 
-  /** Records what was decided about a call: that it is denied, and what only records. Of any other call nothing is written. */
+  /** Records a denial, the audit policies that applied and the guards that let something pass. Writes nothing about any other call. */
   record(request: TracedRequest, verdict: Verdict): Promise<void> {
     return this.#record(request, eventsOf(verdict, { action: 'call', tool: request.payload.tool }));
   }
@@ -114,7 +114,7 @@ export class ToolPolicy {
   async #record({ caller, parent, span }: TracedRequest, events: DecisionEvent[]): Promise<void> {
     if (events.length === 0) return;
     const { tenant_id } = caller;
-    // A call that begins a trace has one of its own, which is not kept.
+    // A call without a parent span begins a trace of its own, which is not kept.
     const traceId = span.parent_span_id === null ? null : span.trace_id;
     const values = [tenant_id, parent?.session_id ?? '', span.message_id, traceId, JSON.stringify(events)];
     await this.#db.tenant(tenant_id, (tx) => tx.query('SELECT record_decision_events($1, $2, $3, $4, $5)', values));

@@ -26,7 +26,10 @@ export function unsent(code: ToolErrorCode, message: string, retryable?: boolean
   return { sent: false, result: refusal(code, message, retryable) };
 }
 
-/** Of an approved call that reached no agent or tool: the approval holds for a repeat, and its caller may wait. */
+/**
+ * The outcome of an approved call that reached no agent or tool. `approved` says that the approval holds for a repeat,
+ * so its caller may wait.
+ */
 export function stillApproved({ sent, result }: Outcome): Outcome {
   return result.ok ? { sent, result } : { sent, result: { ...result, error: { ...result.error, approved: true } } };
 }

@@ -14,7 +14,7 @@ import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from '
 import { boundedResult, type Outcome, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, hasTarget, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
-/** Concurrent lookups of target agents, and of these so many of one tenant; the other database connections are left to messages. */
+/** Concurrent lookups of target agents, in all and for one tenant; the other database connections are left to messages. */
 const [LOOKUPS_AT_ONCE, OF_TENANT_AT_ONCE] = [6, 4];
 /** Lookups of one tenant that wait; 429 beyond. */
 const LOOKUPS_WAITING_MAX = 1_000;
@@ -52,7 +52,7 @@ export class ToolRouter {
 
   /**
    * Who would make a call, before a human is asked about it: the agents of one type, or the platform.
-   * @returns the outcome instead of a call that cannot be made whoever approves it
+   * @returns `impossible`: the outcome of a call that cannot be made, whoever approves it
    */
   async findExecutor(request: ToolRequest): Promise<{ executor: Executor } | { impossible: Outcome }> {
     const { payload } = request;
@@ -105,7 +105,7 @@ export class ToolRouter {
     );
   }
 
-  /** The candidates to try, the best first: by load, calls in flight included; those at capacity after these, those in a loop with this call last. */
+  /** The candidates to try, the best first: those with the least load, calls in flight included; then those at capacity; last those that would loop. */
   #ranked(candidates: ToolCandidate[], tool: string, chain: Chain, tenant_id: string): ToolCandidate[] {
     const ranked = candidates.map((candidate) => {
       const { instance_id, load, busy, max_concurrent_sessions: limit } = candidate;

@@ -5,7 +5,7 @@ import { ownSessions, viewOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 import type { OpenDispatch } from '../messages/dispatch/dispatches.js';
 
-/** The number of agents that offer a tool whose load is compared. */
+/** Agents that offer a tool whose loads are compared at most. */
 const COMPARED_MAX = 100;
 const CANDIDATES_MAX = 20;
 
@@ -32,7 +32,7 @@ export interface ToolTargets {
 
 const OFFERS = (name: string) =>
   `(a.tools @> to_jsonb(${name}::text) OR a.tools @> jsonb_build_array(jsonb_build_object('name', ${name}::text)))`;
-/** Whoever owns the tool decides, whatever an agent has registered. */
+/** The owners of a tool decide which types offer it, whatever an agent has registered. */
 const MAY_OFFER = (name: string) =>
   `NOT EXISTS (SELECT 1 FROM tool_owners o WHERE o.tenant_id = $1 AND o.tool = ${name} AND a.agent_type <> ALL (o.agent_types))`;
 /** Busy agents are included, as the last choice: a tool call does not wait for a free agent. */
@@ -127,7 +127,7 @@ export interface CallingDispatch {
   sampled: boolean;
 }
 
-/** Reads a dispatch that was sent and has not ended; null otherwise. `ms_left`: also of one whose deadline stands still. */
+/** Reads a dispatch that was sent and has not ended; null otherwise. `ms_left` is set also while its deadline stands still. */
 export async function findCallingDispatch(
   tx: Tx,
   tenantId: string,

@@ -8,7 +8,7 @@ import { OperatorSignals } from './wake-ups.js';
 /** The end of a message: its final state and, if it failed, the error. */
 type End = Pick<DoneStep, 'state' | 'error'>;
 
-/** Does what operators have asked for since. */
+/** Carries out the decisions and the cancel that operators have signalled. */
 async function obey(input: MessageInput, signals: OperatorSignals): Promise<void> {
   for (let next = signals.decisions.shift(); next !== undefined; next = signals.decisions.shift())
     await record.resolveByOperator(input, next);
@@ -37,9 +37,10 @@ async function watch(input: MessageInput, signals: OperatorSignals): Promise<End
 }
 
 /**
- * Follows a message that waits for a human or lasts, until it ends: it shows operators where it stands, and looks again when it is told and when
- * the time of a reminder or of an expiry has come. It moves nothing by itself and holds no state, so it can be recreated. An operator's cancel
- * in the Temporal UI cancels the message, and so does the signal `cancel`; the signal `resolve` decides about a request, where that is allowed.
+ * Follows a message that waits for a human or lasts, until it ends. When it is woken, and when a reminder or an expiry is due, it takes the
+ * message's next step on the record and shows operators where the message stands. It holds no state, so it can be recreated. An operator's
+ * cancel in the Temporal UI cancels the message, and so does the signal `cancel`; the signal `resolve` decides about a request, where that is
+ * allowed.
  */
 export async function message(input: MessageInput): Promise<End> {
   const signals = new OperatorSignals();

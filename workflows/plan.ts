@@ -19,7 +19,7 @@ function headOf({ state, steps, awaited }: Advance): string {
   return `The plan is ${state}; ${completed} of ${steps.length} steps are completed.`;
 }
 
-/** Shows the steps in the Temporal UI. A proposed plan is in its inbox, as messages that wait for a human are. */
+/** Shows the steps in the Temporal UI. A proposed plan is shown as `input-required`, like a message that waits for a human. */
 function showPlan(advance: Advance): void {
   const { state, steps } = advance;
   const details = [headOf(advance), '', ...steps.map(lineOf)].join('\n');

@@ -12,9 +12,9 @@ import type { WatchActivities } from '../activities/watch.js';
 import { DELIVERY_QUEUE, KNOWLEDGE_QUEUE } from '../contracts/workflows.js';
 
 /**
- * Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit, within the
- * workflow task, so that an outage of hours does not fill the history. What is refused because its tenant is busy is retried later than the
- * threshold, by a timer, so that its workflow leaves its slot (platform/roles/tenant-shares.ts).
+ * Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit, within
+ * the workflow task, so that an outage of hours does not fill the history. A refusal because the tenant is busy is retried later than the
+ * threshold, by a timer, so that the workflow gives up its slot meanwhile (platform/roles/tenant-shares.ts).
  */
 const TRANSACTION: LocalActivityOptions = {
   startToCloseTimeout: '20s',
@@ -51,8 +51,8 @@ export function receiver(summary: string) {
 export const ingestRecord = proxyLocalActivities<IngestRecordActivities>(TRANSACTION);
 
 /**
- * Reads and embeds documents. A slice waits for its tenant's turn; one that is cut off is run again and goes on behind what is written. How
- * often a document is tried is counted in its row.
+ * Reads and embeds documents. A slice waits for its tenant's turn. If it is cut off, it runs again and continues after the documents that are
+ * written. The attempts of a document are counted in its row.
  */
 export const documents = proxyActivities<IngestActivities>({
   taskQueue: KNOWLEDGE_QUEUE,

@@ -2,9 +2,9 @@ import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@tempor
 import { SEARCH_ATTRIBUTES } from '../contracts/workflows.js';
 
 /**
- * Shows the state, the agent type, what the workflow waits for and the code of a failure in the Temporal UI. Search attributes are written
- * only when they change, because each write costs the cluster's visibility store. On a cluster without these attributes, which the starter
- * then did not set, only the details are written.
+ * Shows the state, the agent type, what the workflow waits for and the code of a failure in the Temporal UI. Search attributes are written only
+ * when they change, because each write costs the cluster's visibility store. On a cluster without these attributes the starter has set none,
+ * and only the details are written.
  */
 export function show(state: string, agentType: string | null, details: string, errorCode?: string): void {
   setCurrentDetails(details);

@@ -7,7 +7,7 @@ const resolve = defineSignal<[unknown]>(RESOLVE_SIGNAL);
 
 /** Listens to the wake-ups of a workflow. */
 export class WakeUps {
-  /** The row may have changed since this was set to false. */
+  /** A wake-up came since this was set to false: the row may have changed. */
   woken = false;
 
   constructor() {
@@ -17,10 +17,10 @@ export class WakeUps {
   }
 }
 
-/** The same of a message, with what operators want of it. */
+/** The wake-ups of a message, and the cancel and the decisions that operators signal. */
 export class OperatorSignals extends WakeUps {
   isCanceled = false;
-  /** Decisions that are to be made, as they were sent. */
+  /** Decisions that are not carried out yet, as operators sent them, unchecked. */
   readonly decisions: unknown[] = [];
 
   constructor() {

@@ -7,7 +7,7 @@ import { callOnce, execute, retried, type Statement, type TenantCall } from './s
 /** Calls, and characters of JSON, in one statement. */
 const CALLS_MAX = 32;
 const CHARACTERS_MAX = 1024 * 1024;
-/** Of more waiting calls than this, half go: the process works on their results while the database works on the other half. */
+/** If a tenant has more waiting calls than this, half of them go: the process works on their results while the database works on the other half. */
 const WHOLE_MAX = 8;
 /** The next statement starts at the latest this long after the one before, whose connection may be dead. */
 const WAIT_MS = 1_000;
@@ -32,7 +32,7 @@ interface Tenant<Row> {
 
 /** The statements of a `Batcher` so far, for metrics. */
 export interface BatchCounts {
-  /** By the number of their calls: how many statements had as many. The first has none. */
+  /** How many statements had 0, 1, 2, … calls; none has 0. */
   statementsBySize: readonly number[];
   /** Calls that wait for a statement now. */
   waiting: number;
@@ -114,7 +114,7 @@ export class Batcher<Row> {
     return tenant;
   }
 
-  /** When the tenant's requests of this moment have had their turn. */
+  /** Makes the tenant ready in the next turn of the event loop, so that requests of this moment join the statement. */
   async #readyAfterTurn(tenant: Tenant<Row>): Promise<void> {
     tenant.busy = true;
     await nextTurn();
@@ -130,7 +130,7 @@ export class Batcher<Row> {
   #start(): void {
     const { lanes } = this.#options;
     while (this.#ready.size > 0 && this.#underWay < lanes) {
-      // The last lane takes all, since none is left for them.
+      // The last free lane takes the calls of all ready tenants, since no lane is left for them.
       const isLast = this.#underWay === lanes - 1;
       void this.#runShared(this.#take(isLast ? this.#ready.size : 1));
     }

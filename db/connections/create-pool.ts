@@ -19,7 +19,7 @@ export interface PoolOptions {
   url: string;
   role: 'fleet_app' | 'fleet_system';
   max: number;
-  /** For each statement; what a longer one has done is undone. */
+  /** Limit of each statement. The server undoes a longer one. */
   timeoutMs: number;
   /** To connect, and to get a connection: 5 s by default. */
   connectMs?: number;

@@ -32,7 +32,7 @@ export interface BatchExecution<Row> {
   run(calls: string): Promise<Row[]>;
   /** Whether an error guarantees that nothing was written. */
   isUndone(error: unknown): boolean;
-  /** The lock that another transaction holds, of a call that was not made; null: it was made. */
+  /** Null if the call was made; else the lock for which it was not, because another transaction holds it. */
   awaits(row: Row): string | null;
 }
 

@@ -23,7 +23,7 @@ export interface Statement<Row> {
   /** Each connection prepares it once under this name. */
   name: string;
   text: string;
-  /** Of a statement for batches: the lock for which the call is to be repeated, since another transaction holds it; null: the call was made. */
+  /** For batches: the lock for which the call has to be repeated, because another transaction holds it; null if the call was made. */
   awaits?(row: Row): string | null;
 }
 
@@ -42,7 +42,7 @@ export async function execute<Row>(
   return rows.map(([json]) => JSON.parse(json ?? 'null') as Row);
 }
 
-/** When a connection was made, on `performance.now()`; of a pool, since when its connections are trusted. */
+/** When each connection was made, and since when the connections of a pool are trusted; on `performance.now()`. */
 const madeAtMs = new WeakMap<pg.PoolClient, number>();
 const trustedSinceMs = new WeakMap<pg.Pool, number>();
 
@@ -51,7 +51,7 @@ export function datesConnections(pool: pg.Pool): void {
   pool.on('connect', (client) => void madeAtMs.set(client, performance.now()));
 }
 
-/** A connection of the pool. Those that are older than the silence of another one are closed and not given: their server may be gone too. */
+/** A connection of the pool. Connections that are older than the silence of another one are closed instead: their server may be gone too. */
 export async function connectionOf(pool: pg.Pool): Promise<pg.PoolClient> {
   for (;;) {
     const client = await pool.connect();
@@ -60,7 +60,7 @@ export async function connectionOf(pool: pg.Pool): Promise<pg.PoolClient> {
   }
 }
 
-/** Notes why a connection failed. One that was made while it was silent has heard from the server since. */
+/** If a connection failed by silence, trusts only connections made since its silence began: those have heard from the server. */
 export function noteFailure(pool: pg.Pool, error: unknown): void {
   if (!isSilent(error)) return;
   const silentSinceMs = performance.now() - (pool.options.query_timeout ?? 0);

@@ -116,7 +116,7 @@ const idOf = ({ from, values }: KeyList) => JSON.stringify([from, values]);
 /** Whether the list was too long to count a moment ago, and so still is. */
 const isKnownToBeLong = (list: KeyList) => list.appendOnly === true && estimates.has(idOf(list));
 
-/** The number that was counted, or an estimate where that is null. @param atLeast so many there are, as the page shows */
+/** The number that was counted, or an estimate if `count` is null. @param atLeast how many rows the page shows that there are */
 async function counted(db: Db, list: KeyList, count: number | null, atLeast: number): Promise<Counted> {
   if (count !== null) return { count };
   const known = list.appendOnly ? estimates.get(idOf(list)) : undefined;
@@ -143,7 +143,7 @@ function tooLong(): PlatformError {
   return new PlatformError('REQUEST_TIMEOUT', text);
 }
 
-/** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT when a statement takes longer than ten seconds */
+/** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT when a statement takes over ten seconds */
 export async function inKeyOrder<T extends object>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
   const result = await inTime(db, tenantId, work);
   if (result === undefined) throw tooLong();
@@ -158,8 +158,8 @@ export async function countRows(db: Db, list: KeyList): Promise<Counted> {
 }
 
 /**
- * Reads `limit` rows of a list from `offset` on, counted from its first row as of now. The keys before them are skipped, which takes time in
- * proportion to their number; only the rows that are asked for are read.
+ * Reads `limit` rows of a list from `offset` on, counted from its first row as of now. Skipping the keys before them takes time in proportion
+ * to their number; only the rows that are asked for are read.
  * @param rowsOf reads the rows of these keys, in their order
  * @throws PlatformError REQUEST_TIMEOUT when the keys are not found within ten seconds
  */
@@ -179,7 +179,7 @@ export async function readSlice<Row>(
     return { exact: isKnownToBeLong(list) ? null : await countExactly(tx, list), moreThan: LIMITS.countExactMax };
   });
   if (!found) throw tooLong();
-  // A full page may have another one after it: who goes on to the last page sees all.
+  // A full page may have another one after it, so it counts one row more: a reader that goes on to the last page sees all.
   const atLeast = Math.max(found.rows.length > 0 ? found.end + 1 : 0, (count?.moreThan ?? 0) + 1);
   return { rows: found.rows, ...(await counted(db, list, count?.exact ?? null, atLeast)) };
 }

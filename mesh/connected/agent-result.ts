@@ -10,7 +10,7 @@ import { describe, unfitAnswer } from '../frames/frames.js';
 /** Length of an agent's own task or context id, beyond which it is not stored. */
 const REMOTE_ID_CHARS = 512;
 
-/** Results for the states of an agent's own task. A final answer with an unfinished task is a failure. */
+/** The result for each state of an agent's own A2A task. A final answer whose task is unfinished is a failure. */
 const STATE_OF_TASK: Record<Task['status']['state'], AnswerOrFailure['state']> = {
   completed: 'completed',
   'input-required': 'input-required',
@@ -128,16 +128,16 @@ function handlerError(message: string): NonNullable<AnswerOrFailure['error']> {
 
 const OwnFailure = ErrorPayload.pick({ code: true, message: true, unfinished: true });
 
-/** What the SDK's hosted agents say of a failed task beside A2A, in `metadata.error`. Another server's metadata is its own. */
+/** The error that hosted agents of the SDK put into `metadata.error` of a failed task. In other servers' metadata, what does not fit is ignored. */
 function ownFailure(task: Task | undefined): Pick<AnswerOrFailure, 'error' | 'is_loss'> | undefined {
   const { data } = OwnFailure.safeParse(task?.metadata?.error);
   return data && failureOf(data);
 }
 
-/** What a code of an agent may be. Codes stand in filters, groups and events: words of another form are a text. */
+/** The form of an agent's error code. Codes are used in filters, groups and events, so anything else counts as text. */
 const OWN_CODE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** What is no code reads HANDLER_ERROR, and stands in the text. */
+/** A code of another form becomes HANDLER_ERROR and begins the message. */
 function failureOf({ code, message, unfinished }: Omit<ErrorPayload, 'retryable'>) {
   const error = OWN_CODE.test(code)
     ? { code, message: message || code }

@@ -6,10 +6,13 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 import type { ChunkProgress } from './dispatch-progress.js';
 
-/** More than any model streams with one token per chunk, and enough for a resume that repeats chunks. */
+/** The rate limit of chunks: more than any model streams at one token per chunk, and enough to repeat chunks after a resume. */
 export const CHUNK_PACE = { burst: LIMITS.chunksAtOncePerDispatch, perSecond: LIMITS.chunksPerSecondPerDispatch };
 
-/** Whether a chunk was taken. `gap`: an earlier one is missing. `overflow`: the output is too large. `flood`: the rate is too high. */
+/**
+ * Whether a chunk was taken. `repeat`: it was taken before. `gap`: an earlier one is missing. `overflow`: the output is too large. `flood`: the
+ * rate is too high.
+ */
 export type ChunkVerdict =
   | { kind: 'taken'; events: BusEvent[] }
   | { kind: 'repeat' }
@@ -133,7 +136,7 @@ export class ChunkLog {
       this.#bytes -= before?.bytes ?? 0;
       this.#kept.set(artifactId, kept);
     }
-    // Fields of a continuation beside its parts are not stored, but followers get them.
+    // The other fields of a chunk that continues an artifact are not stored, but followers get them.
     const added = bytesOf(continues ? about : { artifactId, ...about }) + appendParts(kept.artifact.parts, parts);
     kept.bytes += added;
     this.#bytes += added;

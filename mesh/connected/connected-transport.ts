@@ -31,12 +31,12 @@ export class SentDispatch {
   /** Never rejects. */
   readonly result: Promise<TransportResult>;
   readonly deadline: DispatchDeadline;
-  /** It takes no more frames, so that another node may continue it: the agent sends them again there. */
+  /** Takes no more frames, because another node may continue the dispatch; the agent sends them again there. */
   isFrozen = false;
   #isOpen = true;
   #reachedSocket = false;
   #sends = 0;
-  /** Chunks that the agent says it has sent, when it came back. */
+  /** How many chunks the agent said that it had sent, when it resumed. */
   #announcedChunks = 0;
   #pace: TokenBucket | undefined;
   #resolve: (result: TransportResult) => void = () => undefined;
@@ -58,7 +58,9 @@ export class SentDispatch {
     stop.onStop(() => this.#lose());
   }
 
-  /** Continues where another node stopped. @param progress of that node. @throws z.ZodError when it does not fit */
+  /**
+   * Continues where another node stopped. @param progress JSON from that node. @throws z.ZodError when it does not fit
+   */
   continueFrom(progress: string): this {
     const { sends, announced_chunks, chunks } = DispatchProgress.parse(JSON.parse(progress));
     this.#reachedSocket = true;
@@ -78,7 +80,7 @@ export class SentDispatch {
     return this.open.payload.session_context.propagation_headers.traceparent;
   }
 
-  /** Sends the dispatch; once more with the same id, a higher attempt and the time that is left. */
+  /** Sends the dispatch. A further call sends it again with the same id, a higher attempt and the time that is left. */
   send(): void {
     const { payload } = this.open;
     const deadline_ms = Math.round(this.deadline.leftMs);
@@ -88,12 +90,12 @@ export class SentDispatch {
     this.#reachedSocket = this.#deps.send(this.agentKey, frame) || this.#reachedSocket;
   }
 
-  /** The agent that came back has sent chunks up to this number: a result counts only with all of them. */
+  /** Notes that a resumed agent has sent chunks up to this number. Its result counts only once all of them came. */
   sentUpTo(lastSeq: number): void {
     this.#announcedChunks = lastSeq + 1;
   }
 
-  /** Its deadline counts on at the other node. */
+  /** Takes no more frames and stops the deadline, which runs on at the other node. */
   freeze(): void {
     this.isFrozen = true;
     this.deadline.stop();
@@ -105,7 +107,7 @@ export class SentDispatch {
     return JSON.stringify({ ...numbers, chunks: this.#chunks?.progress() ?? null } satisfies DispatchProgress);
   }
 
-  /** The record has its progress. */
+  /** Ends the dispatch here, once its progress is on the record. */
   transferred(): void {
     this.#end({ state: 'transferred' });
   }
@@ -122,7 +124,7 @@ export class SentDispatch {
     for (const event of verdict.events) this.#deps.bus.publish(tenant_id, message_id, event);
   }
 
-  /** The content of the agent's answer, or of a part of it, does not fit. */
+  /** Fails the dispatch: the content of a chunk or of the result does not fit its schema. */
   unfit(problem: string): void {
     this.#refuse('HANDLER_ERROR', unfitAnswer(problem));
   }
@@ -160,7 +162,7 @@ export class SentDispatch {
 
   /** The first result counts. */
   #end(result: TransportResult): void {
-    // The other node counts on.
+    // The node that ends a transferred dispatch records its stream.
     if (this.#isOpen && result.state !== 'transferred' && this.#chunks)
       recordStream(this.#deps.spans, this.open, this.#chunks);
     this.#isOpen = false;
@@ -213,7 +215,7 @@ export class ConnectedTransport implements Transport {
     return dispatch.result;
   }
 
-  /** The agent's `welcome` says which of its dispatches are sent again. */
+  /** Continues a dispatch without sending it: `welcome` in hello.ts sends those again that the agent does not have. */
   async adopt(open: OpenDispatch, progress: string, stop: DispatchStop): Promise<TransportResult> {
     const dispatch = new SentDispatch(open, agentKeyOf(open), stop, this.#sentDeps).continueFrom(progress);
     this.#deps.sent.add(dispatch);

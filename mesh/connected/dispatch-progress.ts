@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 
-/** An artifact in the making: no schema of A2A fits it, because its text may end inside a surrogate pair. */
+/**
+ * An artifact that is still being streamed. No schema of A2A fits it, because its text may end inside a surrogate pair.
+ */
 const GrowingArtifact = z.custom<Artifact>(
   (value) => typeof value === 'object' && value !== null && 'artifactId' in value && 'parts' in value,
 );
@@ -16,7 +18,7 @@ const ChunkProgress = z.object({
 });
 export type ChunkProgress = z.infer<typeof ChunkProgress>;
 
-/** What a node knows of a dispatch that an agent works on, beside the record: another node continues with it. */
+/** What a node knows about a running dispatch that is not on the record. Another node needs it to continue. */
 export const DispatchProgress = z.object({
   /** How often it was sent to the agent. */
   sends: z.int().min(0),

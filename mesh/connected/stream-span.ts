@@ -5,7 +5,7 @@ import type { ChunkLog } from './chunks.js';
 
 type Streamed = Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'payload'>;
 
-/** Records that an agent streamed its output: how many chunks came, from the first to the last. Nothing for an agent that did not. */
+/** Records a span from the first to the last chunk of an agent's output, with their number. Records nothing if no chunk came. */
 export function recordStream(
   recorder: SpanRecorder,
   { tenant_id, message_id, dispatch_id, payload }: Streamed,

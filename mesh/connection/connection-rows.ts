@@ -37,7 +37,7 @@ export type InstanceLookup =
   | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; deregistered: boolean }
   | { found: false; of_other_tenant: boolean };
 
-/** `isUnwanted` in SQL, for an agent's row `a`. */
+/** `isUnwanted` (agents/agent-row.ts) in SQL, for an agent's row `a`: the agent was deregistered on request. */
 const DEREGISTERED = `(a.deregistered_at IS NOT NULL AND a.deregistration_cause IS NOT DISTINCT FROM 'explicit')`;
 
 /** Finds an instance in all tenants. Needs a system transaction. */
@@ -67,27 +67,28 @@ export interface OpeningConnection {
   instance_id: string;
   mesh_id: string;
   hello: HelloPayload;
-  /** Events of what policies have decided about it. */
+  /** Events of policy decisions about what its `hello` changes. */
   decided: readonly DecisionEvent[];
   resumes: number | null;
-  /** Claims what another node offers to the agent, where it has the token for it. @returns the ids of the dispatches */
+  /** Claims the dispatches that another node offers to the agent; absent if its token is for none. @returns their ids */
   offered?: { claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> } | undefined;
 }
 
 /** A connection that was opened. */
 export interface OpenedConnection {
   epoch: number;
-  /** The dispatches that are open (with `resumes`: that were moved), without `claimed`. */
+  /** The open dispatches of the agent, without `claimed`; with `resumes`, those that were moved to the new epoch. */
   open: OpenDispatchRef[];
   /** Ids of the dispatches that this node continues for another. */
   claimed: string[];
 }
 
 /**
- * Makes this the instance's newest connection: raises the epoch, which fences off older connections, stores what `hello` says, and makes
- * the agent routable. A connection that resumes moves the open dispatches of the one before to its epoch.
- * One that brings the token for what another node offers claims that. @returns why there is no connection:
- * `deregistered` by a request, `unknown` when the instance has to register again, `not_admitted` when its type may no longer join
+ * Makes this the instance's newest connection: raises the epoch, which fences off older connections, stores what `hello` says, and makes the
+ * agent routable. A connection that resumes moves the open dispatches of the previous one to its epoch. With `offered`, it claims what another
+ * node offers.
+ * @returns the connection, or why there is none: `deregistered` by a request, `unknown` when the instance has to register again, `not_admitted`
+ * when its type may no longer join
  */
 export async function openConnection(
   tx: Tx,
@@ -143,8 +144,8 @@ export interface ConnectionChange {
 }
 
 /**
- * Changes the row of a connected agent and writes the events of that. Changes nothing when a newer connection exists, and at most the
- * node when the agent is deregistered.
+ * Writes a heartbeat or a new status to the row of a connected agent, with its events. Writes nothing when a newer connection exists, and only
+ * `offline` when the agent is deregistered.
  * @returns whether the agent may have got room
  */
 export async function changeConnection(tx: Tx, connection: ConnectionRef, change: ConnectionChange): Promise<boolean> {
@@ -185,8 +186,8 @@ function asColumns(connections: readonly ConnectionRef[]): [string[], string[], 
 }
 
 /**
- * Sets `last_seen` of these connections' agents in one statement. Needs a system transaction. It waits for no row that is locked, since it holds
- * those of other tenants: such an agent is at work, and the next call sets it.
+ * Sets `last_seen` of these connections' agents in one statement. Needs a system transaction. It skips rows that are locked, because while it
+ * waited it would hold the rows of other tenants; the next call sets those.
  */
 export async function touchConnections(tx: Tx, connections: readonly ConnectionRef[]): Promise<void> {
   await tx.query(

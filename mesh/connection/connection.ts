@@ -22,7 +22,7 @@ import {
 } from './states.js';
 import type { StatusWriter } from './status-writer.js';
 
-/** Limit of an agent's frames that cost a query. A reconnect with as many dispatches as an agent may have stays below the burst. */
+/** Rate limit of an agent's frames that cost a query. An agent that reconnects with as many dispatches as it may have stays below it. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
 
 /** How often each event has changed the state of a connection of this node. */
@@ -59,7 +59,7 @@ export class Connection implements ConnectionRef {
   readonly socket: FrameSocket;
   /** 0 until the connection is in the database. */
   epoch = 0;
-  /** A frame came since this was last reset. */
+  /** Whether a frame came since the reconciler last reset this. */
   receivedFrame = false;
   /** When an error that the agent reported was last logged, on `performance.now()`. */
   errorLoggedAtMs = Number.NEGATIVE_INFINITY;
@@ -116,8 +116,8 @@ export class Connection implements ConnectionRef {
   }
 
   /**
-   * Another connection resumes this one: its calls continue there, and its socket is closed. No event of the table: this connection ends,
-   * whatever its state, and nothing fails; the newer one becomes READY by its own `resumed`.
+   * Ends this connection because a newer one resumes it: its calls continue there, and its socket is closed. This is no event of states.ts,
+   * because it ends the connection in any state and fails nothing.
    */
   resumedBy(newer: Connection): void {
     this.#deps.tools.moveCalls(this, newer);
@@ -144,7 +144,7 @@ export class Connection implements ConnectionRef {
     this.transition('close_request');
   }
 
-  /** As `drain`, at the request of the platform. @param graceMs what the agent is told */
+  /** Asks the agent to close (`close_request`), and drains. @param graceMs the grace that the agent is told */
   requestClose(graceMs: number, reason: string, closesAfterMs = graceMs): void {
     if (this.#state === 'READY')
       this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
@@ -158,7 +158,7 @@ export class Connection implements ConnectionRef {
     else this.requestClose(LIMITS.closeGraceSecondsDefault * 1_000, 'The instance was deregistered.');
   }
 
-  /** Nothing of this agent is in flight. */
+  /** Called when the agent's last dispatch or tool call may have ended: closes a draining connection. */
   becameIdle(): void {
     if (this.#state === 'DRAINING' && this.#isIdle()) this.transition('drained');
   }
@@ -201,7 +201,7 @@ export class Connection implements ConnectionRef {
     }
     if (step.state === 'SUSPENDED') {
       this.#stopTimers();
-      // Routing skips it at once. Its dispatches wait for the resume window.
+      // Routing skips the agent from now on; its dispatches wait for a resume.
       void statuses.write(this, { status: 'offline' });
       this.#stateTimer = setTimeout(() => this.transition('window_over'), resumeWindowMs);
       this.#deps.suspended(this);
@@ -230,7 +230,7 @@ export class Connection implements ConnectionRef {
     this.#scheduleNextPing();
   }
 
-  /** While reading is paused, an answer may be among the messages that are not handled yet. */
+  /** No ping counts as missed while reading is paused: its pong may not be read yet. */
   #missed(): void {
     if (this.socket.isPaused) this.#scheduleNextPing();
     else this.transition('pings_missed');

@@ -11,16 +11,16 @@ import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 
-/** What a mesh node is given for its parts. */
+/** What the platform gives to a mesh node. */
 export interface NodeDeps {
   db: Db;
   log: Logger;
   dispatches: Pick<Dispatches, 'deadlineLeft'>;
-  /** An agent may have got room: it gets what waits for it. Never throws. */
+  /** Sends queued messages to an agent that may have got room. Never throws. */
   fill(agent: AgentRef): void;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
-  /** Decide about what agents change of their registration as they connect. */
+  /** Decide about what agents change of their registrations as they connect. */
   policies: PolicyEngine;
   clocks: Clocks;
 }
@@ -41,7 +41,7 @@ export interface MeshContext extends NodeDeps {
   register<T>(tenantId: string, work: () => Promise<T>): Promise<T>;
   /** Checks that a token may hold the socket of an instance. @throws PlatformError as `authorizeAgent` */
   authorize(token: string, instanceId: string): Promise<AuthenticatedAgent>;
-  /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
+  /** Milliseconds left of the grace while the node shuts down, when it takes only agents that resume; null before. */
   drainLeftMs(): number | null;
   /** Called when an agent has lost its socket. */
   suspended(connection: Connection): void;

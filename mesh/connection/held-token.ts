@@ -1,7 +1,7 @@
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 
-/** An agent renews its token once in the token's lifetime, which is a minute at least. */
+/** Rate limit of `reauth`: an agent needs one in each lifetime of its token, which is a minute at least. */
 const CHECKS = { burst: 5, perSecond: 0.1 };
 
 /** The token that keeps a socket open, with the agent that it stands for. */
@@ -25,8 +25,8 @@ export class HeldToken {
   }
 
   /**
-   * Takes a place for the check of another token: each costs a signature check and a query, so they are limited, and one runs at a time.
-   * @returns false: it must not be checked now; else `endCheck` is to be called
+   * Begins the check of another token if the limits allow it: each costs a signature check and a query, and one runs at a time.
+   * @returns false: the token must not be checked now; true: call `endCheck` afterwards
    */
   beginCheck(): boolean {
     if (this.#isChecking || !this.#rate.take()) return false;
@@ -38,14 +38,14 @@ export class HeldToken {
     this.#isChecking = false;
   }
 
-  /** The socket lives until this token expires. */
+  /** From now on the socket lives until this token expires. */
   replace(agent: AuthenticatedAgent): void {
     this.#agent = agent;
     clearTimeout(this.#expiry);
     if (!this.#isOver) this.#expiry = this.#startExpiry();
   }
 
-  /** The socket is gone. */
+  /** Stops the timer, because the socket is gone. */
   stop(): void {
     this.#isOver = true;
     clearTimeout(this.#expiry);

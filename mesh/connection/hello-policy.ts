@@ -20,8 +20,8 @@ async function readRegistered(
 }
 
 /**
- * Lets the policies of registrations decide about what a `hello` changes of a registration: skills, tools, the card.
- * @returns events to be written with it
+ * Asks the policies of registrations about what a `hello` changes of one: skills, tools, the card.
+ * @returns events to be written with the connection
  * @throws PlatformError forbidden, which is recorded; SERVICE_UNAVAILABLE while the policies cannot be read or evaluated
  */
 export async function decideHello(
@@ -33,7 +33,7 @@ export async function decideHello(
   const given = { ...(skills && { skills }), ...(tools && { tools }), ...(agent_card && { agent_card }) };
   if (Object.keys(given).length === 0 || !policies.concerns(tenant_id, 'admission')) return [];
   const registered = await register(tenant_id, () => db.tenant(tenant_id, (tx) => readRegistered(tx, agent)));
-  if (!registered) return []; // there is no connection without it
+  if (!registered) return []; // `openConnection` refuses an instance without a row
   const changed = { ...registered, ...given };
   if (isDeepStrictEqual(changed, registered)) return [];
   return enforce({ db, policies }, tenant_id, registrationRequest(claims, changed));

@@ -18,8 +18,8 @@ export const SHUTTING_DOWN = 'The node is shutting down.';
 const NOT_REGISTERED = 'The instance is not registered any more. Register it before it connects.';
 
 /**
- * Answers `hello`. The newest socket wins: before its `welcome`, its epoch is in the database, and the dispatches of the connection before
- * it either continue (with its resume token, on this node or after another has stopped) or have failed.
+ * Answers `hello`. The newest socket wins. Before `welcome` is sent, its epoch is in the database, and the dispatches of the previous
+ * connection either continue (with its resume token, if it was on this node or on one that has stopped) or have failed.
  */
 export async function answerHello(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
   if (hello.instance_id !== connection.instance_id) {
@@ -66,7 +66,7 @@ async function replacePrevious(context: MeshContext, connection: Connection, ope
 interface Previous {
   /** The agent's connection to this node so far. */
   previous: Connection | undefined;
-  /** The same, if the new one continues it. */
+  /** The connection in `previous`, if the new one resumes it. */
   resumes: Connection | undefined;
   /** What another node offers to the agent. */
   offered: OfferedDispatches | undefined;
@@ -80,7 +80,7 @@ async function replace(
 ): Promise<void> {
   const { registry, runner } = context;
   const { agentKey } = connection;
-  // So that no write is caught between two epochs.
+  // Writes in progress carry the old epoch, so they finish before it is raised.
   await runner.writesSettled(agentKey);
   if (offered && connection.state !== 'AWAIT_WELCOME') return; // they stay offered to the agent's next socket
   const opened = await context.register(connection.tenant_id, () =>
@@ -100,7 +100,7 @@ async function replace(
   registry.set(connection);
   if (!resumes) await runner.agentReplaced(agentKey, opened.open);
   const continues = offered !== undefined && (await offered.adopt(connection));
-  // Not awaited: what waits for a human is in no hurry.
+  // Not awaited: the `welcome` need not wait for calls that wait for a human.
   if (continues) void context.tools.adopted(connection, offered.claimedIds);
   await welcome(context, connection, opening.hello, resumes !== undefined || continues);
   if (continues) void offered.forget(connection);
@@ -147,7 +147,7 @@ async function welcome(
   const drainLeftMs = context.drainLeftMs();
   if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
-    // The socket was lost. The agent comes back with the token that it has; no dispatch is here that it could continue.
+    // The socket was lost. The agent comes back with its old token, and this node has no dispatch that it could continue.
     context.registry.remove(connection);
     return statuses.write(connection, { status: 'offline' });
   }

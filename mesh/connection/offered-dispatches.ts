@@ -16,21 +16,21 @@ import { resumeTokenHash } from './resume-tokens.js';
 
 type Context = Pick<MeshContext, 'db' | 'runner' | 'register' | 'resumeWindowMs' | 'log'>;
 
-/** Dispatches read in one transaction: each has its payload and its output so far. */
+/** Dispatches read in one transaction: few, because each comes with its payload and its output so far. */
 const READ_AT_ONCE = 16;
 
 /**
  * The dispatches that a stopping node offers to an agent (docs/durability.md), while the agent's connection is opened here. They are reserved
- * before the record names this node as their owner: who asks this node to cancel one waits until it runs here.
+ * before the record names this node as their owner, so that a request to cancel one waits until it runs here.
  */
 export class OfferedDispatches {
   readonly #context: Context;
   readonly #agent: AgentRef;
   readonly #hash: Buffer;
   readonly #dispatchIds: string[];
-  /** The ids of those that the record names this node as the owner of. */
+  /** Ids of the dispatches that this node has claimed: the record names it as their owner. */
   readonly claimedIds: string[] = [];
-  /** Those of them that do not run yet. */
+  /** Ids of the claimed dispatches that do not run here yet. */
   #unadopted: string[] = [];
 
   private constructor(context: Context, connection: Connection, hash: Buffer, dispatchIds: string[]) {
@@ -41,7 +41,7 @@ export class OfferedDispatches {
     this.#dispatchIds = dispatchIds;
   }
 
-  /** Finds and reserves them; undefined when there are none. `release` is to be called once they run, or will not run. */
+  /** Finds and reserves the offered dispatches; undefined when there are none. Call `release` once they run, or when they will not run. */
   static async reserve(
     context: Context,
     connection: Connection,
@@ -61,17 +61,17 @@ export class OfferedDispatches {
     return undefined;
   }
 
-  /** Claims them for this node, in the transaction that raises the epoch. @returns the ids of those that were still there */
+  /** Claims the dispatches for this node, in the transaction that raises the epoch. @returns the ids of those still offered */
   claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> {
     return claimDispatches(tx, this.#agent, { hash: this.#hash, dispatchIds: this.#dispatchIds, epoch, meshId });
   }
 
-  /** Whether the record names this node as their owner is not known: if it does, they must not count as never sent. */
+  /** Called when it is unknown whether the claim was committed: if it was, the dispatches must not count as never sent. */
   uncertain(): void {
     this.#context.runner.noteUncertain(this.#agent.tenant_id, this.#dispatchIds);
   }
 
-  /** The claim is committed. The others have ended, or another node has claimed them: nothing here waits for them any more. */
+  /** Called after the commit. Reservations of the others are released: these have ended, or another node has claimed them. */
   claimed(dispatchIds: readonly string[]): void {
     this.claimedIds.push(...dispatchIds);
     this.#unadopted = this.claimedIds;
@@ -81,8 +81,8 @@ export class OfferedDispatches {
   }
 
   /**
-   * Continues those that were claimed. If the socket was lost meanwhile, they are offered again: the agent has no other token, and may come to
-   * any node with it.
+   * Continues the claimed dispatches. If the socket was lost meanwhile, offers them again: the agent has only its old token, and may bring it
+   * to any node.
    * @returns whether any continue
    */
   async adopt(connection: Connection): Promise<boolean> {
@@ -97,7 +97,7 @@ export class OfferedDispatches {
     return found.length > 0;
   }
 
-  /** The agent is connected: what was offered is not needed any more. Never rejects; what cannot be deleted expires. */
+  /** Deletes the offers, because the agent is connected. Never rejects; offers that cannot be deleted expire. */
   async forget({ epoch }: Connection): Promise<void> {
     if (this.claimedIds.length === 0) return;
     const claimed = { ...this.#agent, dispatchIds: this.claimedIds, epoch };
@@ -108,7 +108,7 @@ export class OfferedDispatches {
       );
   }
 
-  /** What was claimed and could not be adopted counts as sent: its agent has it, and no other may get it. */
+  /** Releases the reservations. Claimed dispatches that do not run here count as sent: their agent has them, and no other may get them. */
   release(): void {
     this.#context.runner.noteUncertain(this.#agent.tenant_id, this.#unadopted);
     for (const dispatchId of this.#dispatchIds) this.#context.runner.releaseReservation(dispatchId);
@@ -130,7 +130,7 @@ export class OfferedDispatches {
     this.#unadopted = [];
   }
 
-  /** Repeats while the database is away: the record names this node as their owner. */
+  /** Repeats `work` while the database is away, because the record names this node as the owner of the dispatches. */
   #persist<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const { db, log, register } = this.#context;
     const { tenant_id } = this.#agent;

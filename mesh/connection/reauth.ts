@@ -33,7 +33,7 @@ export async function answerReauth(context: MeshContext, connection: Connection,
   }
 }
 
-/** Why a valid token is not this connection's. The tenant and the type are compared too: the instance may have been registered anew. */
+/** Why a valid token may not replace the connection's. Tenant and type are compared too: the instance may have been registered anew. */
 function problemOf(held: AuthenticatedAgent, offered: AuthenticatedAgent): string | undefined {
   if (offered.tenant_id !== held.tenant_id) return 'The token is of another tenant.';
   if (offered.credential_id !== held.credential_id) return 'The token is of another credential.';

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** The tokens that let an agent resume a connection. Only their hashes are kept, in this process; when it stops, in the record too. */
+/** The tokens that let an agent resume a connection. Only their hashes are kept: in this process, and on the record once it stops. */
 export class ResumeTokens {
   #hash: Buffer | undefined;
   /** Hash of the token that the connection itself resumed with: the agent has no other until it has read `welcome`. */
@@ -14,7 +14,7 @@ export class ResumeTokens {
     return token;
   }
 
-  /** The agent has the new token. */
+  /** Called once the agent has read `welcome`, and so has the new token. */
   forgetEarlier(): void {
     this.#earlierHash = undefined;
   }

@@ -95,12 +95,16 @@ export const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
 };
 
-/** Waits in ping intervals, three in all. The last ping goes out early, so that it has time to be answered too. */
+/**
+ * Waits before each ping, and after the last one, in ping intervals: three in all. The last ping goes out early, so
+ * that there is time to answer it.
+ */
 const PING_WAITS = [1, 1, 2 / 3, 1 / 3];
 
 /**
- * What follows when so many pings in a row have no answer (three missed pings, about 90 s).
- * @returns `ping`: another ping is due in `inMs` milliseconds; `dead`: the agent then counts as gone
+ * What follows when this many pings in a row have no answer. Three missed pings, about 90 s, mean that the agent is
+ * gone.
+ * @returns `ping`: another ping is due in `inMs` milliseconds; `dead`: after `inMs`, the agent counts as gone
  */
 export function afterPings(unanswered: number, pingIntervalMs: number): { inMs: number; then: 'ping' | 'dead' } {
   const then = unanswered < LIMITS.missedPingsMax ? 'ping' : 'dead';

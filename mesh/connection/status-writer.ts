@@ -9,8 +9,8 @@ import { shareNext } from '../../runtime/promises/share-next.js';
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 
 /**
- * Agents whose rows are written at once, and of these so many of one tenant: when a thousand sockets are lost together, other work needs the
- * database too. Writes of a tenant whose turns at the database are used up wait here and hold up no other tenant's.
+ * How many agents' rows are written at once, in all and for one tenant: when a thousand sockets are lost together, other work needs the
+ * database too. Writes beyond a tenant's limit wait here and hold up no other tenant.
  */
 const [AT_ONCE, OF_TENANT_AT_ONCE] = [6, 4];
 
@@ -26,7 +26,7 @@ interface Pending {
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
-  /** One write waits for each agent at most. */
+  /** The waiting needs no bound: each agent has one waiting write at most. */
   readonly #turns = new FairSemaphore({
     limit: AT_ONCE,
     perKey: OF_TENANT_AT_ONCE,
@@ -56,7 +56,7 @@ export class StatusWriter {
     return this.#flush(key);
   }
 
-  /** Writes what is kept; stops for a tenant of which nothing can be written. Never rejects. */
+  /** Writes the changes that were kept. Leaves a tenant for the next time once a group of its writes has failed. Never rejects. */
   readonly retry = shareNext(() => this.#retryAll());
 
   async #retryAll(): Promise<void> {

@@ -158,8 +158,8 @@ function handleHeartbeat(context: MeshContext, connection: Connection, beat: Hea
 }
 
 /**
- * The sessions that the agent reports when they are more than the dispatches that run here, else 0. Compared before anything is awaited:
- * when the report is written, a dispatch that it counts may have ended.
+ * The reported sessions if they are more than the dispatches that run here, else 0. Compared before anything is awaited, because a dispatch
+ * that the report counts may end before it is written.
  */
 function sessionsBeyond(
   { runner }: MeshContext,

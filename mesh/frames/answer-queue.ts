@@ -18,7 +18,7 @@ export class AnswerQueue {
   readonly #queued: string[] = [];
   #bytes = 0;
 
-  /** @param socket the agent's current one */
+  /** @param socket gives the agent's current socket */
   constructor(socket: () => FrameSocket) {
     this.#socket = socket;
   }

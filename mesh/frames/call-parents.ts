@@ -6,7 +6,7 @@ import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection } from '../connection/connection.js';
 import type { SentDispatches } from '../connection/registry.js';
 
-/** What the tool calls of connected agents are part of: the dispatches and tool calls that they are answering. */
+/** Finds what a tool call of a connected agent is part of: the dispatch or tool call that the agent is answering. */
 export class CallParents {
   readonly #sent: SentDispatches;
   readonly #calls: Pick<ToolCalls, 'pending'>;

@@ -3,7 +3,7 @@ import { refusal } from '../../tools/tool-result.js';
 /** The first answer to a call that waits for a human; its result follows when there is a decision. */
 export const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
 
-/** Of an approved call that the node before has made, and whose outcome went with it. It is not made again: the tool may have run. */
+/** The result of an approved call that was made by a node which has stopped. Its outcome is not known here, and it is not made again: the tool may have run. */
 export const NODE_LOST = refusal(
   'AGENT_DISCONNECTED',
   'The node that made the approved call has stopped; the tool may have run.',
@@ -14,9 +14,9 @@ interface DeferredResult {
   withdrawn: AbortController;
   /** Aborted when the dispatch that made it ends: then nobody wants its result. */
   ended: AbortSignal | undefined;
-  /** What the call waits for. */
+  /** The input request that the call waits for. */
   requestId?: string;
-  /** The frame, where it came while the agent was away. */
+  /** The frame with the result, if that came while the agent was away. */
   result?: string;
 }
 
@@ -31,8 +31,8 @@ export class DeferredResults {
   readonly #byAgent = new Map<string, Map<string, DeferredResult>>();
 
   /**
-   * @param send false: the agent has no connection
-   * @param answered told when the result of a call went out
+   * @param send returns false when the agent has no connection
+   * @param answered called when the result of a call was sent
    */
   constructor(
     send: (agentKey: string, frame: string) => boolean,
@@ -46,7 +46,7 @@ export class DeferredResults {
     return this.#byAgent.get(agentKey)?.has(frameId) === true;
   }
 
-  /** What withdraws a call; undefined for one that does not wait. */
+  /** The controller that withdraws a waiting call; undefined for a call that does not wait. */
   get(agentKey: string, frameId: string): AbortController | undefined {
     return this.#byAgent.get(agentKey)?.get(frameId)?.withdrawn;
   }
@@ -60,13 +60,13 @@ export class DeferredResults {
     ended?.addEventListener('abort', drop, { once: true });
   }
 
-  /** The request that a call waits for. */
+  /** Notes the input request that a call waits for. */
   waitsFor(agentKey: string, frameId: string, requestId: string): void {
     const deferred = this.#byAgent.get(agentKey)?.get(frameId);
     if (deferred) deferred.requestId = requestId;
   }
 
-  /** Sends the result of a call that has waited, or keeps it. @returns false for a call that has not */
+  /** Sends the result of a call that waited for a human, or keeps it. @returns false if the call did not wait */
   answer(agentKey: string, frameId: string, frame: string): boolean {
     const deferred = this.#byAgent.get(agentKey)?.get(frameId);
     if (!deferred) return false;

@@ -28,7 +28,7 @@ export function logAgentError({ log }: MeshContext, connection: Connection, { co
   log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'error message of an agent');
 }
 
-/** The agent sends too many frames that cost a query; this one was ignored. */
+/** Tells the agent that a frame was ignored, because it sends too many that cost a query. */
 export function answerRateLimited(connection: Connection, answering: FrameContext): void {
   answer(connection, answering, ['RATE_LIMITED', 'Too many frames of this kind. Send it again later.']);
 }

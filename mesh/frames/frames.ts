@@ -35,7 +35,7 @@ export type AgentFrame = {
   [Type in keyof Payloads]: FrameHead & { type: Type; payload: Payloads[Type] };
 }[keyof Payloads];
 
-/** A frame whose envelope fits its schema, but not its content: `problem` names the member. */
+/** A frame whose envelope fits its schema while its content does not; `problem` names the member. */
 export type UnfitFrame<Type extends ContentFrameType = ContentFrameType> = {
   [Each in Type]: FrameHead & { type: Each; problem: string };
 }[Type];
@@ -154,7 +154,10 @@ interface MeshPayloads {
   reauth_ok: ReauthOkPayload;
 }
 
-/** The fields of a frame of the mesh beside its payload. Only a dispatch has a given `id`, which a replay keeps. */
+/**
+ * The fields of a frame to an agent beside its payload. Only dispatches and tool calls bring an `id`; a dispatch keeps
+ * it when it is sent again.
+ */
 export interface FrameContext {
   id?: string;
   reply_to?: string;
@@ -192,7 +195,7 @@ export function encodeFrame<Type extends keyof MeshPayloads>(
 }
 
 /**
- * Encodes an `error` frame. Only codes that a later attempt may not meet are `retryable`.
+ * Encodes an `error` frame. `retryable` is set for codes that a later attempt may not meet.
  * @param traceparent of the work or the frame that it is about
  */
 export function errorFrame(code: FrameErrorCode, message: string, replyTo?: string, traceparent?: string): string {

@@ -93,7 +93,7 @@ export class AgentTools {
     for (const { dispatch_id, request_id, call, used_by } of takenOver) {
       const parent = this.#parents.of(connection, dispatch_id);
       const { frame_id, traceparent, payload, deadline_ms } = call;
-      if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP
+      if (!parent || frame_id === undefined) continue; // its dispatch has ended, or its caller asks again over HTTP
       const withdrawn = new AbortController();
       const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
       const whileWaiting = this.#waitOf(agentKey, frame_id, parent, withdrawn);
@@ -126,7 +126,7 @@ export class AgentTools {
     else this.#answerNotOpen(connection, reply_to);
   }
 
-  /** Takes an error about a call: its tool failed, or its caller withdraws it. @returns false when it is about no call */
+  /** Takes an error frame about a call: the agent could not answer it, or withdraws one that it made. @returns false when it is about no call */
   failed(connection: Connection, { reply_to, payload }: Pick<ErrorFrame, 'reply_to' | 'payload'>): boolean {
     const pendingCall = this.#calls.pending.get(reply_to, connection.agentKey);
     if (pendingCall) {
@@ -184,7 +184,7 @@ export class AgentTools {
     return this.#calls.call({ caller, payload, ...context, ...(traceparent !== undefined && { traceparent }) });
   }
 
-  /** What a call does while it waits for a human: the deadline of its dispatch stands still, and the call stays when the socket goes. */
+  /** What happens while a call waits for a human: the deadline of its dispatch stands still, and the call outlives its socket. */
   #waitOf(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController): WhileWaiting {
     const dispatch = parent?.dispatch && this.#sent.get(uuidOf(parent.dispatch.dispatch_id));
     return {

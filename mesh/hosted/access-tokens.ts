@@ -11,9 +11,9 @@ const TIMEOUT_MS = 10_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 /** Pauses before further attempts while the token server cannot be reached: nothing has been sent to the agent yet. */
 const PAUSES_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000];
-/** For a token whose server does not say how long it is good. */
+/** Assumed lifetime of a token whose server names none. */
 const LIFETIME_SECONDS = 300;
-/** A token is given up so long before its end, or a tenth of its time if that is less. */
+/** A token is replaced this long before it expires, or a tenth of its lifetime before if that is less. */
 const MARGIN_MS = 60_000;
 const CLIENTS_MAX = 1_000;
 const REASON_CHARS = 300;
@@ -39,7 +39,7 @@ const TokenRefusal = z.object({ error: z.string(), error_description: z.string()
 
 /** No credential could be had for an agent, so nothing was sent to it. */
 export class CredentialError extends Error {
-  /** @param code TARGET_UNAVAILABLE for what may pass, HANDLER_ERROR for what does not */
+  /** @param code TARGET_UNAVAILABLE if a later attempt may succeed, else HANDLER_ERROR */
   constructor(
     readonly code: 'TARGET_UNAVAILABLE' | 'HANDLER_ERROR',
     message: string,
@@ -93,7 +93,7 @@ export interface AccessTokensOptions {
 /** The access tokens of this process, by client: each is fetched once and used until shortly before its end. */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
-  /** By digest, so that no secret of a client is kept. */
+  /** By digest of tenant and client, so that no client secret is kept. */
   readonly #grants = new LRUCache<string, Promise<Grant>>({ max: CLIENTS_MAX });
 
   constructor(options: AccessTokensOptions) {
@@ -113,7 +113,7 @@ export class AccessTokens {
       if (token !== refused && performance.now() < untilMs) return token;
       if (this.#grants.get(key) !== known) continue; // another caller has begun to fetch one
       const fresh = await this.#fetched(key, client);
-      return fresh.token; // whatever it is: the agent decides
+      return fresh.token; // even if it equals `refused`: the agent decides
     }
   }
 

@@ -3,11 +3,11 @@ import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { type Secrets, UnreadableValue } from '../../runtime/secrets.js';
 import { AccessTokens, type AccessTokensOptions, CredentialError } from './access-tokens.js';
 
-/** The header by which an agent knows who asks. */
+/** The header that proves to an agent who is calling. */
 export interface Proof {
   name: string;
   value: string;
-  /** An access token of OAuth, which may have been withdrawn: another one can be had. */
+  /** The OAuth access token in `value`, if it is one: when the agent refuses it, another can be fetched. */
   token?: string;
 }
 
@@ -17,7 +17,7 @@ export interface AgentCredentialsOptions extends AccessTokensOptions {
   secrets: Pick<Secrets, 'decrypt'>;
 }
 
-/** What agents want to see before they answer: the platform's own token, or the credential that they were registered with. */
+/** The proofs that agents require: the platform's own token, or the credential that the agent was registered with. */
 export class AgentCredentials {
   readonly #secrets: Pick<Secrets, 'decrypt'>;
   readonly #tokens: AccessTokens;

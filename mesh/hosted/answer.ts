@@ -31,7 +31,7 @@ export function readFailure(body: unknown): RpcFailure | undefined {
   return error == null ? undefined : RpcFailure.safeParse(error).data;
 }
 
-/** What a text is as JSON; undefined where it is none, or broke off. */
+/** A text parsed as JSON; undefined if it is not JSON, or was cut off. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -66,7 +66,7 @@ function readResult(result: unknown, body: { status?: unknown; usage?: unknown }
   return typeof kind === 'string' ? { kind: 'other' } : finalResult(result, body.status, usage);
 }
 
-/** `status` beside the result counts when it has a `state`; otherwise it is a member of the agent's own. */
+/** A `status` beside the result counts if it has a `state`; otherwise it is the agent's own, and ignored. */
 function finalResult(result: unknown, status: unknown, usage: Usage | undefined): HostedAnswer {
   const given = typeof status === 'object' && status !== null && 'state' in status ? status : undefined;
   return checked(DispatchResultPayload, { result, status: given, usage }, (payload) => ({ kind: 'result', payload }));

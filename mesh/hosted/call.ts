@@ -11,7 +11,7 @@ import { callUrl, dispatchBody, type HostedRequest, hostedHeaders, taskBody } fr
 
 /** Limit of a JSON answer; a longer one is not read. */
 export const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
-/** Limit of a whole stream, with the JSON around its small pieces. */
+/** Limit of a whole stream in bytes, including the JSON around each chunk. */
 const STREAM_BYTES_MAX = 64 * 1024 * 1024;
 const ASK_TIMEOUT_MS = 10_000;
 
@@ -23,7 +23,7 @@ export function readWhole({ body, truncated }: Pick<OutboundResponse, 'body' | '
 /** What carries requests to hosted agents. */
 export interface HostedClient {
   outbound: Pick<Outbound, 'request' | 'stream'>;
-  /** Signs the agent's proof of who asks; each lives for `LIMITS.hostedTokenSeconds`. */
+  /** Signs the platform's own tokens for agents; each is valid for `LIMITS.hostedTokenSeconds`. */
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
   credentials: Pick<AgentCredentials, 'proofFor'>;
 }
@@ -34,7 +34,7 @@ export class HostedCall {
   /** Whether a byte of a request may have been sent. */
   hasBegun = false;
   readonly #client: HostedClient;
-  /** What proved who asks, last. */
+  /** The proof that was sent last. */
   #proof: Proof | undefined;
 
   constructor(open: HostedRequest, client: HostedClient) {
@@ -47,7 +47,7 @@ export class HostedCall {
     return this.#client.tokens.issueDispatchToken(this.open);
   }
 
-  /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. @param token from `token()` */
+  /** Posts the dispatch and resolves at the answer's headers. The signal aborts it at its deadline or when it is stopped. @param token from `token()` */
   async send(token: string, signal: AbortSignal): Promise<OutboundStream> {
     const send = (proof: Proof) =>
       this.#client.outbound.stream(callUrl(this.open), {
@@ -91,14 +91,14 @@ export class HostedCall {
     }
   }
 
-  /** Text of the agent without the secret that proved who asks, which some agents repeat when they refuse it. */
+  /** Removes the token or key that was sent from a text of the agent: some agents repeat it when they refuse it. */
   withoutProof(text: string): string {
     if (!this.#proof) return text;
     const { value } = this.#proof;
     return text.replaceAll(value, '…').replaceAll(value.slice(value.lastIndexOf(' ') + 1), '…');
   }
 
-  /** Sends a request with the proof of who asks; once more where the agent refuses an access token, which may have been withdrawn. */
+  /** Sends a request with its proof. If the agent refuses an access token, fetches another and sends the request once more. */
   async #proven<T extends { status: number; cancel?: () => void }>(
     own: () => string | Promise<string>,
     signal: AbortSignal | undefined,

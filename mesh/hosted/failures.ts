@@ -28,8 +28,8 @@ export function rpcError(failure: RpcFailure): AgentResult {
 }
 
 /**
- * The result for an error that a request to the agent threw; undefined for an error that is not the agent's. Routing knows
- * the reasons of `not_sent`: the message waits for the type of such an instance from then on, unless it names the instance (`queue_for`).
+ * The result for an error that a request to the agent threw; undefined for an error that is not the agent's. `release_dispatch` knows the
+ * reasons of `not_sent`: the message then waits for any agent of the type, unless it names the instance (`queue_for`).
  */
 export function resultOfError(error: unknown): AgentResult | undefined {
   if (error instanceof HttpRefusal) return fromRefusal(error);

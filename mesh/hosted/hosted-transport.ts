@@ -76,7 +76,10 @@ export class HostedTransport implements Transport {
     await this.#cancels.get(dispatchId);
   }
 
-  /** An agent that answers 5xx is left to the periodic check; a connection that opens disproves a broken one. */
+  /**
+   * Tries to reconnect after a refused or broken connection, because a connection that opens shows that the agent is
+   * back. An agent that answers 5xx is left to the periodic check.
+   */
   becameUnhealthy(open: OpenDispatch, result: AgentResult): void {
     const isLoss = result.state === 'failed' && result.is_loss;
     if (isLoss || (result.state === 'not_sent' && !isNotReady(result))) this.#recovery.begin(open);

@@ -21,7 +21,7 @@ type UnreachableAgent = Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'public
 
 export interface RecoveryOptions extends Pick<HostedClient, 'outbound'> {
   db: Db;
-  /** An agent may have got room: it gets what waits for it. Never throws. */
+  /** Sends queued messages to an agent that may have got room. Never throws. */
   fill(agent: AgentRef): void;
   log: Pick<Logger, 'info' | 'warn'>;
   /** Ends the attempts, at the end of the process. */

@@ -4,9 +4,9 @@ import { jsonOf, type RpcFailure, readFailure } from './answer.js';
 
 /** Limit of a refusal's body; no more of it is read. */
 const REFUSAL_BYTES_MAX = 16_384;
-/** The status has said the main thing: a body that takes longer is not waited for. */
+/** Time to read the body of a refusal, in milliseconds. Its status already says the main thing. */
 const REFUSAL_MS = 5_000;
-/** Limit of what an agent says of a failure beside its message. */
+/** Characters of an agent's text that an error shows. */
 const DETAIL_CHARS = 2_000;
 
 /** Text of an agent as it is shown, cut to a number of characters. */
@@ -40,8 +40,8 @@ export class HttpRefusal extends Error {
 }
 
 /**
- * A refusal from its status and its body. Whether a dispatch was not begun the agent itself has to say, since a proxy answers 503 for an agent that
- * has it, too. Pages for people are not shown.
+ * A refusal from its status and its body. Only a body with the code AGENT_NOT_READY says that nothing was begun: a proxy may answer 503
+ * although the agent has the dispatch. HTML pages are not shown.
  */
 export function refusalFrom(status: number, headers: Record<string, string>, body: Buffer): HttpRefusal {
   const text = body.toString();

@@ -24,7 +24,7 @@ export type HostedRequest = Pick<
 
 type Card = Record<string, unknown>;
 
-/** 1.0 when the card names it for JSON-RPC without 0.3; agents of both versions understand 0.3. */
+/** The version to use: 1.0 if the card names it for JSON-RPC without 0.3; agents of both versions understand 0.3. */
 export function versionOf(card: Card): A2aVersion {
   const interfaces: (Card | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
   const jsonRpc = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
@@ -35,7 +35,7 @@ export function versionOf(card: Card): A2aVersion {
   return speaks('1') && !speaks('0') ? '1.0' : '0.3';
 }
 
-/** Where the agent is called. Of a card that was given with the registration, addresses of other origins do not count. */
+/** The URL at which the agent is called. Addresses of other origins on its card are ignored. */
 export function callUrl({ public_url, agent_card }: Pick<HostedRequest, 'public_url' | 'agent_card'>): string {
   return public_url === null ? '' : (rpcAddress(public_url, agent_card) ?? public_url);
 }
@@ -50,7 +50,7 @@ export function canStream(card: Card): boolean {
   return capabilitiesOf(card).streaming === true;
 }
 
-/** Whether the card names the platform's own extension. Official servers refuse a request with members beside those of JSON-RPC. */
+/** Whether the card names the platform's own extension: other servers may refuse a request with members beside those of JSON-RPC. */
 function takesDispatches(card: Card): boolean {
   const { extensions } = capabilitiesOf(card);
   return Array.isArray(extensions) && extensions.some((one: { uri?: unknown } | null) => one?.uri === DISPATCH_URI);

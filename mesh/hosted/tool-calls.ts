@@ -17,7 +17,7 @@ import type { HostedRequest } from './request.js';
 export interface HostedToolsOptions extends HostedClient {
   db: Db;
   log: Logger;
-  /** This node. The ids that agents see name it, so that calls on behalf of a call are forwarded to it. */
+  /** This node. Call ids that hosted agents see contain it, so that their nested calls are forwarded to this node. */
   meshId: string;
 }
 

@@ -6,7 +6,7 @@ import type { AcknowledgedMessage } from './node-message.js';
 const REPEAT_MS = 250;
 const ACKNOWLEDGED = 'acknowledged';
 
-/** `acknowledged`: the node has the message. `unreachable`: it reached no node. `unknown`: it may have, without an acknowledgement. */
+/** `acknowledged`: the node has the message. `unreachable`: it reached no node. `unknown`: it may have, but no acknowledgement came. */
 export type SendResult = 'acknowledged' | 'unreachable' | 'unknown';
 
 /** When a message without an acknowledgement is no longer sent. */
@@ -15,7 +15,7 @@ export interface SendLimits {
   signal?: AbortSignal;
   /** Absent: only `signal` ends it. */
   giveUpMs?: number;
-  /** Sends it again while no node listens at the channel too, as during a reconnect. */
+  /** Whether to go on sending while no node listens at the channel, as during its reconnect. */
   retryUnreachable: boolean;
 }
 
@@ -61,12 +61,12 @@ export class AcknowledgedSender {
     }
   }
 
-  /** The other node has the message. */
+  /** Called when the acknowledgement of the other node came. */
   acknowledged(of: AcknowledgedMessage['kind'], callId: string): void {
     this.#sendings.get(nameOf(of, callId))?.abort(ACKNOWLEDGED);
   }
 
-  /** Sends nothing again. */
+  /** Ends all sending; pending calls of `send` resolve at once. */
   close(): void {
     this.#closed = true;
     for (const ended of this.#sendings.values()) ended.abort();

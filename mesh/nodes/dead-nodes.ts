@@ -22,36 +22,36 @@ interface DeadNodesOptions {
 
 type LostDispatch = DispatchRef & { mesh_id: string };
 
-/** Where no node lives that could do its work, one is waited for four times as long. */
+/** The dead nodes. While no other node lives to do its work, a node counts as dead only after four times as long. */
 const DEAD = `
   SELECT mesh_id FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'
      * CASE WHEN EXISTS (SELECT 1 FROM mesh_nodes WHERE renewed_at >= now() - $1 * interval '1 ms') THEN 1 ELSE 4 END`;
 
-/** What the messages at work have. Each dispatch is found by its key (LIMIT keeps the planner from a look at all there are). */
+/** The open dispatches of running messages. Each is found by its key; LIMIT keeps the planner from reading all dispatches. */
 const CURRENT = `
   running_messages r CROSS JOIN LATERAL (
     SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id, x.created_at FROM dispatches x
      WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d`;
 const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
 
-/** No other node may claim it. */
+/** The dispatch `d` is not offered to other nodes, or its offer has expired. */
 const UNOFFERED = `
   NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())`;
 
-/** What these nodes have, and nobody may claim any more. */
+/** Dispatches of the nodes $1 that no other node may claim. */
 const OF_NODES = `
   SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id = ANY ($1)
      AND ${UNOFFERED}
    LIMIT ${BATCH}`;
 
-/** What nodes have that are forgotten: one that stopped may have written it after its last look. Looked for once a minute, since it looks at all. */
+/** Dispatches of nodes whose rows are gone: a node that stopped may have written one after its last check. Run once a minute, because it reads all. */
 const OF_NOBODY = `
   SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id IS NOT NULL AND d.created_at < now() - interval '1 minute'
      AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = d.mesh_id)
      AND ${UNOFFERED}
    LIMIT ${BATCH}`;
 
-/** What stopping nodes offered, and nobody has claimed in time. */
+/** Dispatches that stopping nodes offered and no node claimed in time. */
 const UNCLAIMED = `
   SELECT ${COLUMNS} FROM dispatch_transfers t CROSS JOIN LATERAL (
     SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id FROM dispatches x WHERE x.tenant_id = t.tenant_id AND x.dispatch_id = t.dispatch_id
@@ -59,14 +59,14 @@ const UNCLAIMED = `
    WHERE t.expires_at < now() LIMIT ${BATCH}`;
 
 /**
- * Ends what dead nodes have left: their agents are offline, dispatches of which nothing was sent are released, and the others are lost. While the
- * database is away, or stands still, no node can renew, and afterwards every one looks dead until it has. So nothing is judged until the database
- * has answered without a gap for as long as a node has to be silent to be dead; a process that has just started knows of no outage before it, and
- * waits as long. It runs in each process with the role mesh or worker.
+ * Takes the agents of dead nodes offline, releases dispatches of which nothing was sent, and ends the others as lost. While the database is
+ * away, or stands still, no node can renew, and afterwards each looks dead until it has. So no node is declared dead until the database has
+ * answered without a gap for `deadNodeMs`. A process that has just started waits as long, because it knows of no earlier outage. Runs in each
+ * process with the role mesh or worker.
  */
 export class DeadNodes extends Loop {
   readonly #options: DeadNodesOptions;
-  /** Since when the database has answered without a failure or a gap; infinite while it does not. On `performance.now()`, as the next. */
+  /** Since when the database has answered without a failure or a gap; infinite while it does not. All three are on `performance.now()`. */
   #steadySinceMs = Number.POSITIVE_INFINITY;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #lookedAtAllMs = Number.NEGATIVE_INFINITY;
@@ -125,7 +125,7 @@ async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise
   }
 }
 
-/** Removes the rows of the nodes $1. One that still has dispatches stays, so that they are found. */
+/** Removes the rows of the nodes $1, except those of nodes that still have dispatches, so that these are found. */
 export const FORGET_NODES = `
   DELETE FROM mesh_nodes n WHERE n.mesh_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM ${CURRENT} WHERE d.mesh_id = n.mesh_id)`;
 const FORGET_DEAD = `${FORGET_NODES} AND n.renewed_at < now() - $2 * interval '1 ms'`;

@@ -39,7 +39,10 @@ export class DispatchTransfer {
     return this.#running;
   }
 
-  /** The same for agents that lost their sockets during the grace: where another node lives, they cannot come back to this one. Never rejects. */
+  /**
+   * Offers the dispatches of these agents now, if another node lives. Agents that lose their sockets during the grace cannot come back to this
+   * node. Never rejects.
+   */
   async offerNow(connections: readonly Connection[]): Promise<void> {
     const { sent } = this.#context;
     const busy = connections.filter(({ agentKey }) => sent.openOf(agentKey).length > 0);

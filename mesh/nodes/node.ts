@@ -40,12 +40,12 @@ export class MeshNode {
     const known = await db.renewal((tx) => renewNode(tx, meshId));
     if (known) return;
     log.warn({ mesh_id: meshId }, 'node was presumed dead, its agents have to reconnect');
-    // They have been taken offline; they connect again and resume.
+    // Another process has taken the agents offline; they connect again and resume.
     for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
   }
 }
 
-/** A node that renews again after so long has lived through an outage. */
+/** A node whose renewals were this far apart has lived through an outage, in milliseconds. */
 const OUTAGE_MS = 30_000;
 
 /**

@@ -25,7 +25,7 @@ export class Reconciler {
 
   /** Runs once. Rejects when the database is away; the next run does the rest. */
   async turn(): Promise<void> {
-    // Not awaited: writes of a tenant that wait for its turns do not delay that others' revoked tokens are noticed.
+    // Not awaited: writes that wait for a tenant's turn must not delay the check for other tenants' revoked tokens.
     void this.#context.statuses.retry();
     await this.#dropOutdatedConnections();
     await this.#touch();
@@ -78,7 +78,7 @@ export class Reconciler {
     }
   }
 
-  /** Whether a connection's token is still valid. Rejects when that is unknown: sockets outlive the database. */
+  /** Whether a connection's token is still valid. Rejects when that is unknown: no outage of the database closes a socket. */
   async #isTokenValid(connection: Connection): Promise<boolean> {
     try {
       await this.#authenticator.authenticate(connection.token.agent.token);

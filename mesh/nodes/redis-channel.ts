@@ -8,7 +8,7 @@ import { type DroppedMessage, openMessage, signMessage } from './signed-message.
 const RETRY_MS_MAX = 1_000;
 /** Bytes published and not yet confirmed by Redis; beyond, the channel is not ready. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
-/** Whoever can write to Redis cannot fill the log. */
+/** Dropped messages are logged this often at most, so that whoever can write to Redis cannot fill the log. */
 const LOGGED_EVERY_MS = 60_000;
 
 export interface RedisChannelOptions {

@@ -2,22 +2,22 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../../runtime/secrets.js';
 
 const PURPOSE = 'node_message';
-/** Clocks of nodes may be this far apart. A message that is older, or from later, is not taken: somebody may have kept it. */
+/** How far the time of a message may be from this node's clock, before or after. Beyond that, it may be a replay, and is dropped. */
 const AGE_MS_MAX = 60_000;
 /** Layout: MAC in base64url, the time of sending in milliseconds since 1970, the message. */
 const SIGNED = /^([\w-]{43}) (\d{1,15}) (.*)$/s;
 
-/** Why a message of another node is dropped: nobody with the secret key has signed it for this node, or not lately. */
+/** Why a message is dropped. `forged`: it was not signed for this node with the secret key. `late`: its time is too far off. */
 export type DroppedMessage = 'forged' | 'late';
 
 const contentOf = (to: string, sentAtMs: string | number, text: string): string => `${to}\n${sentAtMs}\n${text}`;
 
-/** Signs a message with the secret key, for one node and this moment: whoever can write to Redis is not a node yet. */
+/** Signs a message with the secret key, for one node and this moment: a sender that can write to Redis need not be a node. */
 export function signMessage(secrets: Pick<Secrets, 'mac'>, to: string, text: string, nowMs = Date.now()): string {
   return `${secrets.mac(contentOf(to, nowMs, text), PURPOSE).toString('base64url')} ${nowMs} ${text}`;
 }
 
-/** The text of a message that was signed for this node; during a rotation of the secret key by any of its keys. */
+/** Checks the signature and returns the text. During a rotation of the secret key, a signature by any of its keys counts. */
 export function openMessage(
   secrets: Pick<Secrets, 'macs'>,
   to: string,

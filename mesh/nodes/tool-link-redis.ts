@@ -30,7 +30,7 @@ const UNACKNOWLEDGED_MAX = 2 * LIMITS.toolCallsInFlightPerNode;
 
 type Request = Extract<NodeMessage, { kind: 'call' | 'forward' }>;
 
-/** The outcome is unknown. */
+/** The outcome of a call whose node was lost: nobody knows whether the tool has run. */
 const LOST: Outcome = {
   sent: true,
   result: refusal('TARGET_UNAVAILABLE', 'The node that holds the agent was lost while the call was there.', false),
@@ -43,8 +43,8 @@ interface RedisLinkOptions {
 }
 
 /**
- * The link of one process among several. A call is published there, and its outcome on the caller's channel, until the other node acknowledges
- * it. A repeated call does not run again. A node that no longer listens is noticed within three seconds.
+ * The link between processes, over Redis. A call is published on the channel of the agent's node, and its outcome on the caller's channel,
+ * until the other node acknowledges it. A repeated call does not run again. A node that no longer listens is noticed within three seconds.
  */
 export class RedisLink implements NodeLink {
   readonly #meshId: string;
@@ -175,7 +175,7 @@ export class RedisLink implements NodeLink {
     }
   }
 
-  /** Ends the calls of nodes that no longer listen: what they were asked is lost, what they asked is withdrawn. */
+  /** Ends the calls of nodes that no longer listen: calls sent to them are lost, calls that came from them are withdrawn. */
   async #checkNodes(): Promise<void> {
     const nodes = new Set([...this.#waiting.values(), ...this.#serving.values()].map(({ node }) => node));
     for (const node of this.#misses.keys()) if (!nodes.has(node)) this.#misses.delete(node);

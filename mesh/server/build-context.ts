@@ -17,13 +17,13 @@ import { instanceLookup } from './instance-lookup.js';
 /** What a mesh node is made with. */
 export interface MeshServerOptions extends NodeDeps {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS' | 'CORS_ORIGINS'>;
-  /** What agents send is published there. */
+  /** Chunks and status texts of agents are published here. */
   bus: Pick<ChunkBus, 'publish'>;
   /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
   changes: Pick<ChunkBus, 'subscribe'>;
   spans: SpanRecorder;
   authenticator: Authenticator;
-  /** Undefined behind a proxy that ends TLS. With `read` it is looked whether the files were replaced. */
+  /** Undefined behind a proxy that ends TLS. With `read`, the node looks regularly whether the files were replaced. */
   tls: (Certificate & { read?: () => Promise<Certificate> }) | undefined;
   /** Serves the paths of the HTTP API that answer on the mesh address too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
@@ -34,8 +34,8 @@ export interface MeshServerOptions extends NodeDeps {
 }
 
 /**
- * Agents that are entered into the database as connected at once, and of these so many of one tenant; the other database connections are left
- * to messages. Agents of a tenant whose turns at the database are used up wait in its share and hold up no other tenant's.
+ * How many connecting agents are written to the database at once, in all and for one tenant; the other database connections are left to
+ * messages. Agents beyond a tenant's limit wait and hold up no other tenant.
  */
 const [REGISTRATIONS_AT_ONCE, OF_TENANT_AT_ONCE] = [8, 4];
 /** Registrations of one tenant that wait; further agents are told to connect again. */

@@ -29,10 +29,11 @@ const isSame = (a: Certificate, b: Certificate): boolean =>
   a.cert.toString() === b.cert.toString() && a.key.toString() === b.key.toString();
 
 /**
- * The loop that looks whether certificate and key were replaced, and then uses them. A pair that cannot be used leaves the one in use where it
- * is. Its first such turn is silent, since the two files may be replaced one after the other; from the second on the loop counts as failing.
- * @param options.read the pair as it is now
- * @param options.use has new connections use the pair; those that exist stay
+ * The loop that looks whether certificate and key were replaced, and then uses the new pair. If the new pair cannot be used, the old one stays
+ * in use. The first such turn is silent, because the two files may be replaced one after the other; from the second in a row on, the loop
+ * counts as failing.
+ * @param options.read reads the pair as it is now
+ * @param options.use gives the pair to new connections; existing ones stay
  */
 export function createCertificateReload(options: {
   current: Certificate;

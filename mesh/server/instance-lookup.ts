@@ -4,7 +4,7 @@ import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { AuthorizeDeps } from '../connection/authorize.js';
 import { findInstance } from '../connection/connection-rows.js';
 
-/** Instances that handshakes look up at once: fewer than the pool has connections, because the node's renewal needs one. */
+/** How many instances handshakes look up at once: fewer than the platform role has connections, because loops need some too. */
 const LOOKUPS_AT_ONCE = 3;
 /** Handshakes of one tenant that wait for a look-up; further ones are refused with 503. */
 const HANDSHAKES_WAITING_MAX = 10_000;

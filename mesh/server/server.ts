@@ -34,9 +34,9 @@ export interface MeshStats {
   draining: number;
   suspended: number;
   inflight: number;
-  /** So far, by event. */
+  /** How often each event has happened so far. */
   transitions: TransitionCounts;
-  /** Upgrades so far. */
+  /** WebSocket upgrades so far. */
   handshakes: { accepted: number; refused: number };
 }
 
@@ -51,7 +51,7 @@ export class MeshServer {
   readonly #node: MeshNode;
   readonly #transfer: DispatchTransfer;
   readonly #reconcile: Loop;
-  /** Null where nothing tells of a new certificate. */
+  /** Null if the certificate cannot be read again. */
   readonly #certificateReload: Loop | null;
   #certificateEndsAtMs: number | null;
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
@@ -116,7 +116,7 @@ export class MeshServer {
     return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
 
-  /** Registers the node and listens. */
+  /** Registers the node, starts its loops and listens. */
   async listen(): Promise<{ port: number }> {
     const { config, log, runner } = this.#options;
     await this.#node.start();
@@ -147,7 +147,7 @@ export class MeshServer {
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, endsInMs);
       else if (!mayGoOn) connection.transition('window_over');
     }
-    // Nodes that stop together offer nothing to each other once both have noted it.
+    // After the mark, so that nodes that stop together offer nothing to each other.
     void marked.then(() => this.#leaveToOthers(suspended));
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => runner.running.size + this.#options.tools.pending.size === 0 && resolve();
@@ -186,7 +186,7 @@ export class MeshServer {
     await this.#node.stop();
   }
 
-  /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
+  /** Closes the connection that the agent had when it was deregistered, if that is on this node. */
   closeDeregistered(agent: DeregisteredAgent): void {
     const connection = this.#context.registry.get(agentKeyOf(agent));
     if (connection && connection.epoch <= agent.epoch) connection.deregistered();

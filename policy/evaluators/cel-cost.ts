@@ -31,9 +31,9 @@ function withExtents(scope: Scope, extents: Record<string, Extent>): Scope {
 const ONE: Extent = { size: 1, count: 1 };
 /** Operators that look at no more than one member of their operands. */
 const CONSTANT_TIME = new Set(['_&&_', '_||_', '!_', '-_', '_?_:_', '_[_]', '@not_strictly_false', '_?._', '_[?_]']);
-/** Those, and functions, whose result is a part of an operand. */
+/** Operators whose result is a part of an operand. */
 const GIVES_PART = new Set(['_?_:_', '_[_]', '_?._', '_[?_]']);
-/** Those whose result is no larger than a number or a truth value. */
+/** Operators and functions whose result is no larger than a number or a truth value. */
 const GIVES_SCALAR =
   /^(_[&|=!<>]+_|!_|-_|@in|@not_strictly_false|size|contains|startsWith|endsWith|matches|has|get.*|int|uint|double|bool|type)$/;
 

@@ -8,7 +8,7 @@ const NODES_MAX = 300;
 const DEPTH_MAX = 32;
 /** One comprehension in another. */
 const NESTED_MAX = 2;
-/** Of the request: characters, members and items together. */
+/** The largest request that is evaluated: characters, members and items together. */
 const REQUEST_SIZE_MAX = 64 * 1024;
 
 /** A compiled expression. */
@@ -45,7 +45,7 @@ export function celRequest({ tenantId, request }: Facts) {
   };
 }
 
-/** The members of `request`, and what each of them has: `any` where the caller says, nothing where it is a text. */
+/** The members of `request`, with their members: `any` where callers name them, none where it is a text. */
 const MEMBERS: Record<string, readonly string[] | 'any'> = {
   ...{ scope: [], action: [], tool: [], tenant: [], arguments: 'any' },
   agent: ['agent_type', 'instance_id', 'skill_id', 'skill_ids'],

@@ -7,7 +7,7 @@ import { newId } from '../../runtime/ids.js';
 import type { Facts } from '../matching/facts.js';
 import { celRequest } from './cel.js';
 
-/** Requests to evaluators at once from this process, those of one tenant, and those of it that wait; beyond, the evaluator has failed. */
+/** Concurrent requests of this process to evaluators, in all and for one tenant, and how many of a tenant wait; beyond, the evaluator has failed. */
 const [AT_ONCE_MAX, OF_TENANT_MAX, WAITING_MAX] = [48, 8, 200];
 const WAIT_MAX_MS = 2_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;

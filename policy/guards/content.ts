@@ -98,8 +98,8 @@ export function textsOf(root: string, value: unknown): GuardedText[] {
 }
 
 /**
- * The texts of parts as whoever gets them puts them together, in lines or without anything between: what is divided among parts is one text
- * there. `text` parts of A2A, and of tools that answer as those of the Model Context Protocol do. None where there is one.
+ * The texts of several parts, joined by line ends and by nothing, as receivers may join them: so a text that is divided among parts is found
+ * too. Text parts are those of A2A and of the Model Context Protocol. Empty for one part or none.
  */
 function joinedParts(root: string, value: unknown): GuardedText[] {
   const parts: GuardedText[] = [];

@@ -10,7 +10,7 @@ export interface GuardedText {
 export interface GuardedContent {
   stage: GuardStage;
   texts: readonly GuardedText[];
-  /** Of a tool call, as an object: the guards `path` and `egress` look at its members. */
+  /** The arguments of a tool call, as an object: the guards `path` and `egress` look at its members. */
   arguments?: Readonly<Record<string, unknown>>;
   /** What the guard `limits` compares; what is absent is not limited. */
   facts: {

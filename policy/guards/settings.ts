@@ -38,12 +38,12 @@ interface CompiledGuard {
 /** The order of decisions, the most restrictive first. */
 const STRICTNESS: readonly GuardDecision[] = ['deny', 'require_approval', 'allow'];
 const strictness = ({ decision }: Pick<GuardFinding, 'decision'>): number => STRICTNESS.indexOf(decision);
-/** Findings of one guard in one content that are told; more say nothing new. */
+/** Findings of one guard in one content that are reported; more say nothing new. */
 const FINDINGS_MAX = 16;
 
 /**
  * Compiles a tenant's guards.
- * @param rows those that the tenant has changed; the others are as the platform has them
+ * @param rows the guards that the tenant has changed; the others have the platform's defaults
  * @param allowsAddress whether the platform itself may reach an address
  * @throws z.ZodError for a config that does not fit: then nothing may be allowed
  */
@@ -130,9 +130,9 @@ const WORD_MARGIN = 64;
 const INSIDE_WORD = /[\p{L}\p{N}_.:@%[\]|-]/u;
 
 /**
- * The text up to an index, without a word at its end that may go on. Of one that is too long to be held back, up to the last place where what
- * is looked for could have ended.
- * @param span characters of what is looked for
+ * The text up to `ends`, without a last word that may go on. If that word is too long to be held back, the text ends at the last place in it
+ * where a match could have ended.
+ * @param span characters of the longest match
  */
 function wholeWords(visible: string, ends: number, span: number): string {
   if (ends >= visible.length) return visible;
@@ -201,8 +201,8 @@ function withDecision({ name, decision }: CompiledGuard, found: readonly Find[],
 const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'output', 'tool_arguments']);
 
 /**
- * The decision that holds for a finding. What looks like an injection is a guess, which never denies alone: beside another finding it
- * has its own decision, alone it asks a human. What cannot wait for one: there, asking means denying, and of a guess alone that it is recorded.
+ * The decision that holds for a finding. A found injection is a guess, which never denies alone: beside findings of other guards it has its own
+ * decision, alone it asks a human. If the content cannot wait for a human, asking becomes denying; a guess alone is then only recorded.
  */
 function decisionOf({ guard, decision }: GuardFinding, alone: boolean, canWait: boolean): GuardDecision {
   const isGuess = alone && guard === 'prompt_injection';

@@ -25,7 +25,7 @@ const CONTEXT_CHARS = 12;
 /** Characters after a match that patterns look at. */
 const AHEAD_CHARS = 2;
 const SPACE = /\s/;
-/** Of more spaces in a row the rest says nothing: no pattern looks at so many. */
+/** Spaces in a row that are kept: no pattern looks at more. */
 const SPACES_MAX = 4;
 const MANY_SPACES = /\s{5}/;
 
@@ -164,7 +164,7 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
     return SPACE.test(this.#text[index] as string);
   }
 
-  /** The text with the half of a pair that came before, and without one at its end. */
+  /** The text with half a surrogate pair that came before, and without one at its end. */
   #whole(text: string): string {
     const whole = this.#half + text;
     const last = whole.charCodeAt(whole.length - 1);

@@ -1,8 +1,8 @@
-/** Of the policies of a set, by their places in its order: those that are to be looked at. One bit each. */
+/** The policies of a set that have to be looked at: one bit each, by their places in its order. */
 export class Candidates {
   readonly #words: Int32Array;
 
-  /** @param count of policies; or others to copy */
+  /** @param count the number of policies, or candidates to copy */
   constructor(count: number | Candidates) {
     this.#words = typeof count === 'number' ? new Int32Array((count + 31) >>> 5) : count.#words.slice();
   }

@@ -11,7 +11,7 @@ const COMPARISON = 0.2;
 
 /** Places of policies, by the start or the end that a text must have. */
 class Affixes extends Texts {
-  /** Of the affixes, each once, and what looking all up costs. */
+  /** The distinct lengths of the affixes, and what it costs to look a text up by all of them. */
   readonly #lengths = new Set<number>();
   cost = 0;
 
@@ -37,7 +37,7 @@ class Bounds {
   readonly #least: { bound: number; place: number }[] = [];
   readonly #most: { bound: number; place: number }[] = [];
 
-  /** Units of comparing a number with all. */
+  /** Units of `Budget` to compare a number with all bounds. */
   get cost(): number {
     return (this.#least.length + this.#most.length) * COMPARISON;
   }
@@ -79,7 +79,7 @@ export class FactIndex {
     if (values === 'any' || !this.#find(values, found, facts.budget)) found.addAll(this.#all);
   }
 
-  /** What costs about as much as the conditions, which may have to be asked as well, is optional. */
+  /** To search parts and bounds costs about as much as asking the conditions, which may follow anyway: so it is optional. */
   #find(values: readonly (string | number)[], found: Candidates, budget: Budget): boolean {
     const texts = values.filter((value) => typeof value === 'string');
     const numbers = values.filter((value) => typeof value === 'number');

@@ -2,9 +2,9 @@ import { type Budget, SEARCHED_CHARS } from '../matching/budget.js';
 import type { Candidates } from './candidates.js';
 import { Texts } from './texts.js';
 
-/** As many parts are looked for at once, without a look at the pairs of the text. */
+/** Up to this many parts are searched for directly, without noting the pairs of the text. */
 const FEW = 16;
-/** Units of `Budget` to begin to note the pairs of a text, and characters whose pairs are noted in one. */
+/** Units of `Budget` to begin to note the pairs of a text, and characters whose pairs are noted in one unit. */
 const NOTING = 40;
 const NOTED_CHARS = 4;
 const SLOTS = 4_096;
@@ -13,7 +13,10 @@ function slotOf(text: string, at: number): number {
   return ((text.charCodeAt(at) << 6) ^ text.charCodeAt(at + 1)) & (SLOTS - 1);
 }
 
-/** The pairs of neighbouring characters of a text: what it does not contain has, mostly, one that it has not. */
+/**
+ * The pairs of neighbouring characters of a text. A part that the text does not contain mostly has a pair that it
+ * lacks.
+ */
 class Pairs {
   readonly #slots = new Uint8Array(SLOTS);
 

@@ -18,7 +18,7 @@ export class PolicyIndex {
     }
   }
 
-  /** Those of which the key holds, so that the policy may match, or that have none. */
+  /** The policies whose key holds, so that they may match, and those that have none. */
   candidates(facts: Facts): Candidates {
     const candidates = new Candidates(this.#withoutKey);
     for (const index of this.#byFact.values()) index.find(facts, candidates);
@@ -60,7 +60,7 @@ class Counts {
     if (hasBound(key)) this.#ofBounds += 1;
   }
 
-  /** Policies that a value finds by a key. Numbers are within half of the bounds, who knows. */
+  /** An estimate of the policies that a value of this key finds. A number is taken to be within half of the bounds. */
   sharing(key: PolicyKey): number {
     let sum = hasBound(key) ? this.#ofBounds / 2 : 0;
     for (const kind of KINDS) for (const text of key[kind]) sum += this.#ofTexts[kind].get(text) ?? 0;
@@ -70,7 +70,7 @@ class Counts {
 
 const hasBound = ({ least, most }: PolicyKey): boolean => least !== undefined || most !== undefined;
 
-/** Of each policy the key whose values the fewest policies share. */
+/** For each policy, its key whose values the fewest other policies share. */
 function rarestKeys(keysOf: readonly (readonly PolicyKey[])[]): (PolicyKey | undefined)[] {
   const counts = new Map<string, Counts>();
   const countsOf = (key: PolicyKey): Counts => {

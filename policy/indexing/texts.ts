@@ -1,6 +1,6 @@
 import type { Candidates } from './candidates.js';
 
-/** Places of policies, by texts of which a value must have one. */
+/** Places of policies, by texts; the value of a fact must be one of the policy's texts. */
 export class Texts {
   protected readonly places = new Map<string, number[]>();
 

@@ -71,7 +71,7 @@ function contains(value: unknown, expected: Scalar, budget: Budget): boolean | u
   return budget.take(value.length / SEARCHED_CHARS) ? value.includes(expected) : undefined;
 }
 
-/** Most texts lack what the expression needs, which is cheap to find out. */
+/** Looks for the parts of every match first: most texts lack one, which is cheap to find out. */
 function matches(value: unknown, { test, charCost, parts }: Regex, budget: Budget): boolean | undefined {
   const text = matchedText(value);
   // An object's text is written for each condition anew.
@@ -127,8 +127,8 @@ function comparison(condition: ArgumentCondition): Comparison {
 }
 
 /**
- * Whether a condition holds for arguments: for one of the values at its path where `restrictive`, else for all of them. A path without a
- * value fits `ne` only. What nobody can tell, or would cost too much to find out, holds where that restricts.
+ * Whether a condition holds for arguments: for one of the values at its path where `restrictive`, else for all of them. A path without a value
+ * fits `ne` only. A test without an answer, or one that would cost too much, counts as `restrictive`.
  * @returns `keys`: what one of the values must be
  * @throws PlatformError BAD_REQUEST for a bad regular expression
  */

@@ -57,7 +57,7 @@ export function numberOf(value: unknown): number | undefined {
   return Number.isNaN(number) ? undefined : number;
 }
 
-/** Undefined for a list or an object, in which the expected value may be: whoever gets it may take it out. */
+/** Undefined for a list or an object: it may hold the expected value, and whoever gets it may take that out. */
 export function isEqual(value: unknown, expected: Scalar): boolean | undefined {
   if (typeof value === 'object' && value !== null) return undefined;
   if (typeof expected === 'number') return numberOf(value) === expected;
@@ -75,7 +75,7 @@ export function matchedText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value ?? null);
 }
 
-/** As what the values of arguments are compared, one kind of operators each. */
+/** How each kind of operator reads the value of an argument; undefined: nobody can tell. */
 const READINGS = {
   equal_arguments: (value: unknown) =>
     typeof value === 'object' && value !== null ? undefined : [comparedText(value as Scalar)],

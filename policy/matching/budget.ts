@@ -3,7 +3,7 @@ const UNITS_MAX = 1_000_000;
 /** Characters in which a text is searched in a unit. */
 export const SEARCHED_CHARS = 16;
 
-/** What one decision may still cost. What a tenant configures may not be dearer, and nothing is begun that could be. */
+/** What one decision may still cost. Work whose cost may exceed what is left is not begun, whatever a tenant configures. */
 export class Budget {
   #left = UNITS_MAX;
 
@@ -12,7 +12,7 @@ export class Budget {
     return this.#left <= 0;
   }
 
-  /** As `take`, for work that may save other work: half of all is left for that. */
+  /** As `take`, for work that may save other work: it may use half of the budget at most. */
   takeOptional(units: number): boolean {
     return units <= Math.max(0, this.#left - UNITS_MAX / 2) && this.take(units);
   }

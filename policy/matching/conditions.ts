@@ -17,7 +17,7 @@ export interface Condition {
   holds(facts: Facts): Truth;
   /** Why it does not hold, for a trace. */
   explain(facts: Facts): string;
-  /** By each of which the policy can be found: where one does not hold, the condition does not either. */
+  /** Keys by which an index finds the policy: where one does not hold, the condition does not either. */
   keys: readonly PolicyKey[];
 }
 
@@ -40,7 +40,7 @@ function single(name: RequestFact, globs: readonly string[], { restrictive }: Re
   };
 }
 
-/** Of several values one is enough to restrict, and all are needed to permit. */
+/** Whether several values fit: one is enough to restrict, and all are needed to permit. */
 function ofMany<Value>(values: readonly Value[], fits: (value: Value) => boolean, restrictive: boolean): boolean {
   return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
 }
@@ -54,7 +54,7 @@ function listed(names: readonly string[], none: string): string {
   return `${names.slice(0, NAMED_MAX).join(', ') || none}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Of an agent that registers with several skills as of paths and hosts; else of the one that a message is for. */
+/** For an agent that registers, about all its skills, as `paths` and `hosts`; else about the skill that a message is for. */
 function skills(globs: readonly string[], restricts: Restricts): Condition {
   const matches = compileGlobs(globs);
   const ofOne = single('skills', globs, restricts);
@@ -122,7 +122,7 @@ function argumentConditions(all: NonNullable<Conditions['arguments']>, { restric
   });
 }
 
-/** The cheap ones first. */
+/** The conditions of a `match`, the cheap ones first. */
 function compileConditions(match: Conditions, restricts: Restricts): Condition[] {
   const singles = REQUEST_FACTS.filter((name) => name !== 'skills');
   return [

@@ -36,7 +36,7 @@ function compilePathGlob(glob: string): Pattern {
   return { test: (path) => matchesSegments(globs, path.split('/')), charCost: glob.length / 4 };
 }
 
-/** Those without a wildcard cost one look-up together. */
+/** Compiles globs. Those without a wildcard cost one look-up together. */
 function compileWith(globs: readonly string[], compile: (glob: string) => Pattern): GlobTest {
   const exact = new Set(globs.filter((glob) => !WILDCARD.test(glob)));
   const patterns = globs.filter((glob) => WILDCARD.test(glob)).map(compile);

@@ -5,7 +5,7 @@ import { comesLater, isUnknown, REQUEST_FACTS, type RequestFact, singleValue } f
 /** What a fact must be, begin with, end with, contain or lie within, for a condition to hold: one of these is enough. */
 export interface PolicyKey {
   fact: RequestFact | 'paths' | 'hosts' | ArgumentFact;
-  /** Of arguments. */
+  /** The place in the arguments, for a fact of them. */
   path?: string;
   literals: readonly string[];
   starts: readonly string[];
@@ -23,14 +23,14 @@ export function policyKey(fact: PolicyKey['fact'], needs: Partial<PolicyKey>): P
   return { fact, literals: NONE, starts: NONE, ends: NONE, parts: NONE, ...needs };
 }
 
-/** Whether what a request says of itself has the fact. What its arguments hold is dearer to find out. */
+/** Whether the fact is a member of the request itself. Facts in its arguments cost more to read. */
 export function isOfRequest({ fact }: Pick<PolicyKey, 'fact'>): boolean {
   return (REQUEST_FACTS as readonly string[]).includes(fact);
 }
 
 const WILDCARDS = /[*?]+/;
 
-/** What texts must be that globs match: no key where one of them has no text of its own. */
+/** The key of the texts that these globs match; none where one of the globs is all wildcards. */
 export function globKeys(fact: PolicyKey['fact'], globs: readonly string[]): PolicyKey[] {
   // `**` stands for no segment too: `/srv/**` matches `/srv`.
   const [before, behind] = fact === 'paths' ? [/\/$/, /^\//] : ['', ''];

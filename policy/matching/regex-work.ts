@@ -58,7 +58,10 @@ function classAt(source: string, start: number, ignoresCase: boolean): Atom {
 export function regexWork(source: string): number {
   const ignoresCase = FLAGS.test(source);
   let work = literalsWork(source.length);
-  /** Of the groups that are open: the instructions so far, without and of the last atom, which a repetition multiplies. About one a microsecond. */
+  /**
+   * For each open group, its instructions so far: before its last atom (`sum`), and of that atom (`last`), which a repetition multiplies. About
+   * one a microsecond.
+   */
   const groups = [{ sum: 0, last: 0 }];
   for (let at = 0; at < source.length; ) {
     const group = groups.at(-1) ?? { sum: 0, last: 0 };

@@ -24,7 +24,7 @@ export interface Regex {
 /** What RE2 looks for in a text before it runs an expression. */
 type Prefilter = NonNullable<ReturnType<RE2JS['re2']>['prefilter']>;
 
-/** Its `Prefilter.Type`, which it does not export. */
+/** The values of RE2JS's `Prefilter.Type`, which it does not export. */
 const TEXT = 1;
 const ALL = 2;
 const ONE = 3;
@@ -38,7 +38,7 @@ function partsOf({ type, str, subs }: Prefilter): string[][] {
 
 const shortest = (parts: readonly string[]): number => Math.min(...parts.map(({ length }) => length));
 
-/** The longest: they say most, and there may be hundreds. */
+/** The longest parts: they rule out most texts, and there may be hundreds. */
 function longestParts(prefilter: Prefilter | null): string[][] {
   const all = prefilter ? partsOf(prefilter).filter((texts) => texts.length <= TEXTS_MAX) : [];
   return all.sort((one, other) => shortest(other) - shortest(one)).slice(0, PARTS_MAX);

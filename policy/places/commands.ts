@@ -1,6 +1,6 @@
 /** Programs that open connections to what their arguments name, wherever they stand in a command. */
 const CLIENT = /^(?:curl|wget|aria2c|lynx|w3m|ncat|netcat|telnet|ssh|sftp|dig|nslookup|traceroute)$/;
-/** Those whose names are words of other kinds too: only as the first word. */
+/** Clients whose names are ordinary words too: they count only as the first word. */
 const FIRST_CLIENT = /^(?:https?|xh|nc|ping6?|ftp|tftp|host|links|axel|nmap|whois)$/;
 /** Programs that read `host:path`, and files as well. */
 const COPIER = /^(?:scp|rsync|git)$/;

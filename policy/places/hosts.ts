@@ -89,7 +89,7 @@ const isHostOrNumber: Accepts = (host, ...rest) => isHost(host, ...rest) || /^(?
 const isAddress: Accepts = (host, _authority, text) => ADDRESS.test(host) && !RANGE.test(text);
 const isAddressOfCommand: Accepts = (host, authority, text) =>
   /^localhost/i.test(host) ? isAddressInUse(host, authority, text) : isAddress(host, authority, text);
-/** With a port or a path behind it: alone it may be a version, or a word. */
+/** An address with a port or a path behind it: alone it may be a version, or a word. */
 const isAddressInUse: Accepts = (host, authority, text) =>
   isAddress(host, authority, text) && text.length > host.length;
 
@@ -106,7 +106,7 @@ function* hostsOf({ scheme, authority }: Url): Generator<NamedHost> {
   }
 }
 
-/** Of other schemes than those of the web the host is opaque: parsed as that of http, numbers become addresses too. */
+/** For a scheme that is not of the web, URL parsers leave the host as it is. Parsed as that of http, numbers become addresses too. */
 function readHost(given: string, scheme: string): string | null {
   const normal = NORMAL.exec(given)?.[1];
   if (normal && !normal.includes('xn--')) return normal;

@@ -1,6 +1,6 @@
-/** Names that places of findings show. A key may be what was found, and findings get into events. */
+/** Names that the place of a finding shows; any other is `*`. A key may be the secret that was found, and findings get into events. */
 const SHOWN_KEY = /^(?:[A-Za-z_-]{1,48}|[A-Za-z_][\w-]{0,14})$/;
-/** Of a longer name the end counts: it says what kind of thing the member is. */
+/** Characters of a name that count. Of a longer one the end is taken: it says what kind of thing the member is. */
 const KEY_CHARS_MAX = 64;
 /** Smaller numbers count things; larger ones may be addresses: 2130706433 is 127.0.0.1. */
 const ADDRESS_MIN = 2 ** 24;

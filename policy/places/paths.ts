@@ -9,7 +9,7 @@ const FILE_KEY = /(?:^|[_.-])files?$/;
 const PATH_START = /^(?:[\\/]|~|\.{1,2}(?:[\\/]|$)|[A-Za-z]:[\\/]|file:|%2e%2e|%2f|%5c|\.\.%)/i;
 /** A `..` between separators, or at an end; also in a text that only contains one. */
 const TRAVERSAL = /(?:^|[\\/])\.\.(?:[\\/]|$)/;
-/** What a text without any of these cannot hide: a `..`, also encoded, full-width, or with invisible characters in it. */
+/** A text without any of these has no `..` in it, not even encoded, full-width, or with invisible characters inside. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all but ASCII
 const MAY_TRAVERSE = /\.\.|%|[^\x00-\x7f]/;
 /** Characters that paths outside a path member do not have: it is code, markup or a sentence. */

@@ -75,7 +75,7 @@ function* urlsWithScheme(visible: string): Generator<Url> {
   }
 }
 
-/** The authority behind the slashes at an index, with one character too many at most. */
+/** The authority behind the slashes at an index. One that is too long is cut to one character more than `AUTHORITY_CHARS_MAX`. */
 function authorityAt(text: string, index: number, ends: RegExp): { text: string; end: number } {
   let start = index;
   while (isSlash(text[start])) start++;

@@ -7,7 +7,7 @@ import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { decidedSince, isOpenRequest } from './tool-grants.js';
 
-/** How often decisions are looked for whose notice was lost. One statement, however many calls wait. */
+/** How often the record is asked for decisions whose notice was lost. It takes one statement, however many calls wait. */
 const INTERVAL_MS = 2_000;
 
 export interface DecisionWatchOptions {

@@ -52,7 +52,7 @@ export type Approval = GrantUse | { refused: Outcome };
 /** A call that a human is to be asked about. */
 interface AskedCall {
   request: ToolRequest;
-  /** The only one that makes it: the target of the request says so too. */
+  /** Who would make the call; the target of the request is limited to it. */
   executor: Executor;
   verdict: Extract<Verdict, { decision: 'require_approval' }>;
 }
@@ -116,21 +116,24 @@ export class ToolApprovals {
     return await this.#decided(waiting, requestId);
   }
 
-  /** The call that a grant let pass reached no agent or tool: another may. Never rejects: the grant is then lost, and a human is asked again. */
+  /**
+   * Returns a grant whose call reached no agent or tool, so that another call may use it. Never rejects: if this fails, the grant is lost, and
+   * a human is asked again.
+   */
   async returnGrant(tenantId: string, { requestId, useId }: GrantUse): Promise<void> {
     const release = () => returnToolGrant(this.#options.db, tenantId, requestId, useId);
     const about = { input_request_id: requestId };
     await this.#recorded(release, 'error', about, 'the grant of a tool call could not be returned');
   }
 
-  /** Notes what came of the call that a grant let pass. Never rejects: the end of the message then says that nobody knows. */
+  /** Notes the outcome of a call that used a grant. Never rejects: if this fails, the message ends with the outcome recorded as unknown. */
   async settle(tenantId: string, { requestId }: GrantUse, result: ToolResult): Promise<void> {
     const note = () => recordCallOutcome(this.#options.db, tenantId, requestId, result.ok ? null : result.error.code);
     const about = { input_request_id: requestId };
     await this.#recorded(note, 'warn', about, 'the outcome of a tool call could not be noted');
   }
 
-  /** Writes for as long as the database is away. @returns undefined, which is logged, where the record refuses it */
+  /** Repeats a write while the database is away. @returns undefined if the record refuses it, which is logged */
   async #recorded<T>(
     write: () => Promise<T>,
     level: 'warn' | 'error',
@@ -190,10 +193,10 @@ function storedCallOf({ payload, traceparent, whileWaiting }: ToolRequest, { lef
   };
 }
 
-/** Answers that tell a caller who does not wait any more less than how the wait ended. */
+/** Answers without a decision. A caller that has stopped waiting gets the reason why it stopped instead. */
 const NO_DECISION: readonly GrantAnswer['verdict'][] = ['waits', 'used_by_other', 'closed'];
 
-/** What a decision, or the end of the message, makes of the call. */
+/** The grant or the refusal that follows from the answer of the record. */
 function settled({ verdict, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
   const said = comment === null ? '' : `: ${comment}`;
   switch (verdict) {
@@ -211,7 +214,7 @@ function settled({ verdict, request_id, arguments: approved, comment }: GrantAns
       return { refused: unsent('CANCELED', 'The request for approval of this call was withdrawn.') };
     case 'used_by_other':
       return { refused: unsent('CANCELED', 'Another call has used the approval that this call waited for.') };
-    case 'waits': // do not get here with a request
+    case 'waits': // `waits` and `occupied` get here only without a request
     case 'occupied':
     case 'closed':
       return { refused: unsent('CANCELED', 'The dispatch that this call is part of has ended.') };

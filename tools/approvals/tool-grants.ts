@@ -22,11 +22,11 @@ export interface GrantAnswer {
     | 'withdrawn'
     | 'closed'
     | 'failed';
-  /** Null where there is none: `closed`, `failed`. */
+  /** Null where there is no request: `closed`, `failed`. */
   request_id: string | null;
-  /** Of a `granted` call: those that were approved. */
+  /** Of a `granted` call: the arguments that were approved. */
   arguments: Record<string, unknown> | null;
-  /** Of a `rejected` call. */
+  /** Of a `rejected` call: what the human wrote. */
   comment: string | null;
   /** The agent that had the message, where it has failed. */
   freed_id: string | null;
@@ -46,7 +46,7 @@ export interface StoredCall {
 export interface CallToHold {
   dispatch: DispatchRef;
   meshId: string;
-  /** A UUID of this call alone: asked again with it, a grant that the call has used lets it pass. */
+  /** A UUID of this call alone: a repeat with it may use the grant that the call has used already. */
   useId: string;
   tool: string;
   arguments: Record<string, unknown>;
@@ -62,8 +62,8 @@ export interface CallToHold {
 const COLUMNS = 'verdict, request_id, arguments, comment, freed_id';
 
 /**
- * Holds a call of a message's dispatch until a human has decided, in one transaction: the request with its events, the message's state, and
- * the dispatch's deadline, which stands still. A call about which the record says more already is answered from there.
+ * Holds a call of a message's dispatch until a human has decided, in one transaction: the request with its events, the message's state, and the
+ * dispatch's deadline, which stands still. If the record already has an answer about the call, it returns that.
  * @returns with `asked` whether the human was asked just now
  */
 export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswer & { asked: boolean }> {
@@ -80,7 +80,7 @@ export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswe
     db.call<GrantAnswer>(tenant_id, 'hold_tool_call', `SELECT ${COLUMNS} FROM hold_tool_call($1)`, [
       JSON.stringify(given),
     ]);
-  // Where only the answer was lost, the record has a request that nobody announces, or a grant that is used.
+  // Repeated once: if only the answer was lost, the record has a request that nobody announces, or a used grant.
   const [answer] = await hold().catch((error: unknown) => {
     if (!isTransient(error)) throw error;
     return hold();
@@ -110,8 +110,8 @@ function requestOf({ tool, arguments: given, executor, policyRequest, verdict }:
 
 /**
  * Uses the decision on a request for the call that waits for it.
- * @param mayPass false for a caller that is gone: it hears of a refusal, and a grant is left for the next call
- * @param useId a UUID of this call alone. May be repeated with it: a grant that the call has used lets it pass
+ * @param mayPass false for a caller that is gone: it gets a refusal, and a grant is left for the next call
+ * @param useId a UUID of this call alone: a repeat with it may use the grant that the call has used already
  * @returns `waits` while the request is open
  */
 export async function useToolGrant(
@@ -132,13 +132,13 @@ export async function useToolGrant(
   return answer;
 }
 
-/** The call that a grant let pass reached no agent or tool: another may. Nothing happens where another call has used the grant. */
+/** Returns a grant whose call reached no agent or tool, so that another call may use it. Changes nothing if another call has used it. */
 export async function returnToolGrant(db: Db, tenantId: string, requestId: string, useId: string): Promise<void> {
   const values = [tenantId, requestId, useId];
   await db.call(tenantId, 'return_tool_grant', 'SELECT return_tool_grant($1, $2, $3)', values);
 }
 
-/** What came of the call that a grant let pass. @param errorCode null where it succeeded */
+/** Records the outcome of a call that used a grant. @param errorCode null if it succeeded */
 export async function recordCallOutcome(db: Db, tenantId: string, requestId: string, errorCode: string | null) {
   const values = [tenantId, requestId, errorCode, newEventId()];
   await db.call(tenantId, 'record_call_outcome', 'SELECT record_call_outcome($1, $2, $3, $4)', values);
@@ -160,7 +160,7 @@ export async function withdrawToolCall(db: Db, dispatch: DispatchRef, requestId:
 export interface TakenOverCall extends DispatchRef {
   request_id: string;
   call: StoredCall;
-  /** A UUID where the call has passed: whether its tool has run is not known any more. */
+  /** The use id of a call that has used its grant, so that its tool may have run; null for one that has not. */
   used_by: string | null;
 }
 

@@ -7,7 +7,7 @@ export class WaitingCall implements Disposable {
   readonly request: ToolRequest;
   readonly cancellation: CallCancellation;
   readonly dispatch: DispatchRef & { session_id: string };
-  /** Of this call alone: whatever is asked twice of the record, the call passes once. */
+  /** A UUID of this call alone, by which the record lets it pass once, however often it asks. */
   readonly useId = randomUUID();
   /** Aborted when the call is canceled, or its caller is to ask again. */
   readonly until: AbortSignal;
@@ -28,7 +28,7 @@ export class WaitingCall implements Disposable {
     cancellation.pause();
   }
 
-  /** A human is asked, or another call is asked about first: tells the caller, once. */
+  /** Tells the caller, once, that its call waits: a human is asked about it, or about another call first. */
   begin(): void {
     if (!this.#hasBegun) this.request.whileWaiting?.begin();
     this.#hasBegun = true;

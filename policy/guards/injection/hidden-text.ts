@@ -17,16 +17,16 @@ export function isHidden(text: string, isComplete = true): boolean {
 
 /** What may be the beginning of hidden text. */
 const OF_HIDDEN = /^[\u{1f3f4}\u{e0020}-\u{e007f}\u200b\u200c\u2060\ufeff]$/u;
-/** Characters of a beginning; what is longer and not hidden is mixed, and hides nothing. */
+/** Characters of a beginning. A longer run that is not hidden text yet is a mix, and hides nothing. */
 const BEGINNING_MAX = 64;
 
 /** Follows a stream in which hidden text may have begun. */
 export class HiddenRun {
-  /** Pieces at the end of the stream that what has begun is in. */
+  /** How many pieces at the end of the stream the beginning is in. */
   items = 0;
   #text = '';
 
-  /** What has begun and was not gone on with. */
+  /** The beginning of hidden text with which the stream ends so far. */
   get rest(): string {
     return this.#text;
   }
