@@ -35,7 +35,7 @@ export function shownStatus({ drained }: Pick<AgentRow, 'drained'>, status: Agen
 }
 
 /** Whether an agent was deregistered on request and has not registered since. */
-export function isUnwanted(row: Pick<AgentRow, 'deregistered_at' | 'deregistration_cause'>): boolean {
+export function isDeregisteredOnRequest(row: Pick<AgentRow, 'deregistered_at' | 'deregistration_cause'>): boolean {
   return row.deregistered_at !== null && row.deregistration_cause === 'explicit';
 }
 

@@ -6,7 +6,7 @@ import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { withActivity } from './agent-activity.js';
-import { type AgentRow, isUnwanted, shownStatus } from './agent-row.js';
+import { type AgentRow, isDeregisteredOnRequest, shownStatus } from './agent-row.js';
 
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
   max_concurrent_sessions, max_concurrent_tasks, drained, consecutive_failures, deregistered_at, deregistration_cause`;
@@ -87,7 +87,7 @@ export function lockAgentsOfType(tx: Tx, tenantId: string, agentType: string): P
 /** Locks the row of a registered agent. @throws PlatformError DEREGISTERED when it was deregistered on request, else NOT_FOUND */
 export async function lockRegistered(tx: Tx, tenantId: string, instanceId: string): Promise<AgentRow> {
   const row = await lockAgent(tx, tenantId, instanceId);
-  if (row && isUnwanted(row)) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
+  if (row && isDeregisteredOnRequest(row)) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
   if (!row || row.deregistered_at) throw unknownInstance();
   return row;
 }

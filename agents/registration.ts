@@ -165,7 +165,7 @@ export async function registerAgent(
     throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
   }
   const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
-  if (existing && !sameType) await leaveType(tx, tenant_id, [existing], 'registered as another type');
+  if (existing && !sameType) await unbindAndReport(tx, tenant_id, [existing], 'registered as another type');
   const before = existing && !existing.deregistered_at ? await auditedAgent(tx, registration, instanceId) : null;
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
@@ -213,7 +213,7 @@ export async function deregisterAgents(tx: Tx, tenantId: string, rows: AgentRow[
     [tenantId, changed.map(({ instance_id }) => instance_id), cause, 'author' in why ? why.author.principal.id : null],
   );
   if ('author' in why) await recordAudit(tx, why.author, ...changed.map((row) => deregistrationOf(row, reason)));
-  await leaveType(tx, tenantId, changed, reason);
+  await unbindAndReport(tx, tenantId, changed, reason);
 }
 
 function deregistrationOf({ instance_id: id, agent_type: name, deployment_mode }: AgentRow, reason: string): Change {
@@ -225,7 +225,7 @@ function deregistrationOf({ instance_id: id, agent_type: name, deployment_mode }
  * Unbinds the sessions that count on agents, those from `/sessions/init`, and writes `agent.deregistered` for their types. The rows and the
  * sockets stay. Other sessions, of which there may be millions, are routed to another agent when their next message comes.
  */
-async function leaveType(tx: Tx, tenantId: string, rows: AgentRow[], reason: string): Promise<void> {
+async function unbindAndReport(tx: Tx, tenantId: string, rows: AgentRow[], reason: string): Promise<void> {
   const leaving = rows.filter((row) => !row.deregistered_at);
   if (leaving.length === 0) return;
   await tx.query(

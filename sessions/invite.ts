@@ -6,7 +6,7 @@ import { recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf, chooseAgent, choosing, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
-import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
+import { recordLoadMoved, bindsToType, type LockedSession, lockSession, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
 
 /**
@@ -20,10 +20,10 @@ async function join(
   reason: 'invited' | 'failover',
 ): Promise<SessionAgent> {
   const joined = await joinSession(tx, session, agent, reason);
-  if (!isOwn(session, agent.agent_type)) return joined;
+  if (!bindsToType(session, agent.agent_type)) return joined;
   const bind = 'UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2';
   await tx.query(bind, [session.tenant_id, session.session_id, agent.instance_id, agent.agent_type]);
-  await countMoved(tx, session, agent.instance_id);
+  await recordLoadMoved(tx, session, agent.instance_id);
   return joined;
 }
 
@@ -53,9 +53,9 @@ export async function inviteAgent(
       throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
     }
     // A deregistration unbound the session, and the agent has registered again since.
-    const returns = session.instance_id === null && isOwn(session, agent_type);
+    const returns = session.instance_id === null && bindsToType(session, agent_type);
     if (stays && !returns) return present;
-    const reserves = session.reserves && isOwn(session, agent_type);
+    const reserves = session.reserves && bindsToType(session, agent_type);
     const agent = await chooseAgent(tx, tenant_id, stays ? named : { instance_id, agent_type }, reserves);
     return join(tx, session, agent, present ? 'failover' : 'invited');
   });

@@ -16,12 +16,12 @@ export async function recordLoad(tx: Tx, tenantId: string, instanceId: string): 
 type Counted = Pick<LockedSession, 'tenant_id' | 'reserves' | 'instance_id' | 'agent_type'>;
 
 /** Whether the session binds to agents of this type; agents of other types only join it. */
-export function isOwn(session: Pick<Counted, 'agent_type'>, agentType: string): boolean {
+export function bindsToType(session: Pick<Counted, 'agent_type'>, agentType: string): boolean {
   return session.agent_type === null || session.agent_type === agentType;
 }
 
 /** Writes `agent.capacity_changed` of both agents when a session that reserves its place moves to another agent. */
-export async function countMoved(tx: Tx, before: Counted, instanceId: string): Promise<void> {
+export async function recordLoadMoved(tx: Tx, before: Counted, instanceId: string): Promise<void> {
   if (!before.reserves || before.instance_id === instanceId) return;
   if (before.instance_id !== null) await recordLoad(tx, before.tenant_id, before.instance_id);
   await recordLoad(tx, before.tenant_id, instanceId);

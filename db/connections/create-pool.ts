@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Logger } from '../../runtime/logger.js';
 import { FUNCTION_SCHEMA } from '../migrate.js';
-import { datesConnections } from './statement.js';
+import { noteConnectionTimes } from './statement.js';
 
 /** A process that hangs in a transaction holds its locks at most this long. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
@@ -42,7 +42,7 @@ export function createPool({ url, role, max, timeoutMs, connectMs = CONNECT_MS, 
     query_timeout: Math.ceil(timeoutMs * SILENCE),
     application_name: role,
   });
-  datesConnections(pool);
+  noteConnectionTimes(pool);
   // A connection that is lost between two queries of a transaction emits its error itself; without a listener the process would end.
   pool.on('connect', (client) =>
     client.on('error', (error) => log.warn({ err: error.message, role }, 'database connection lost')),

@@ -43,19 +43,19 @@ export async function execute<Row>(
 }
 
 /** When each connection was made, and since when the connections of a pool are trusted; on `performance.now()`. */
-const madeAtMs = new WeakMap<pg.PoolClient, number>();
+const connectionMadeAtMs = new WeakMap<pg.PoolClient, number>();
 const trustedSinceMs = new WeakMap<pg.Pool, number>();
 
 /** Has a pool note when its connections are made. */
-export function datesConnections(pool: pg.Pool): void {
-  pool.on('connect', (client) => void madeAtMs.set(client, performance.now()));
+export function noteConnectionTimes(pool: pg.Pool): void {
+  pool.on('connect', (client) => void connectionMadeAtMs.set(client, performance.now()));
 }
 
 /** A connection of the pool. Connections that are older than the silence of another one are closed instead: their server may be gone too. */
 export async function connectionOf(pool: pg.Pool): Promise<pg.PoolClient> {
   for (;;) {
     const client = await pool.connect();
-    if ((madeAtMs.get(client) ?? 0) >= (trustedSinceMs.get(pool) ?? 0)) return client;
+    if ((connectionMadeAtMs.get(client) ?? 0) >= (trustedSinceMs.get(pool) ?? 0)) return client;
     client.release(new Error('another connection of its age has given no answer'));
   }
 }

@@ -91,7 +91,7 @@ export class SentDispatch {
   }
 
   /** Notes that a resumed agent has sent chunks up to this number. Its result counts only once all of them came. */
-  sentUpTo(lastSeq: number): void {
+  noteAnnouncedChunks(lastSeq: number): void {
     this.#announcedChunks = lastSeq + 1;
   }
 

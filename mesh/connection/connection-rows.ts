@@ -1,5 +1,5 @@
 import { heartbeat, reportSessions } from '../../agents/agent-health.js';
-import { isUnwanted } from '../../agents/agent-row.js';
+import { isDeregisteredOnRequest } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
@@ -37,7 +37,7 @@ export type InstanceLookup =
   | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; deregistered: boolean }
   | { found: false; of_other_tenant: boolean };
 
-/** `isUnwanted` (agents/agent-row.ts) in SQL, for an agent's row `a`: the agent was deregistered on request. */
+/** `isDeregisteredOnRequest` (agents/agent-row.ts) in SQL, for an agent's row `a`: the agent was deregistered on request. */
 const DEREGISTERED = `(a.deregistered_at IS NOT NULL AND a.deregistration_cause IS NOT DISTINCT FROM 'explicit')`;
 
 /** Finds an instance in all tenants. Needs a system transaction. */
@@ -96,7 +96,7 @@ export async function openConnection(
 ): Promise<OpenedConnection | 'deregistered' | 'unknown' | 'not_admitted'> {
   const { tenant_id, instance_id, hello } = opening;
   const before = await lockAgent(tx, tenant_id, instance_id);
-  if (before && isUnwanted(before)) return 'deregistered';
+  if (before && isDeregisteredOnRequest(before)) return 'deregistered';
   if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return 'unknown';
   const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(OPEN_CONNECTION, [
     tenant_id,

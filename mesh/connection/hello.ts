@@ -101,7 +101,7 @@ async function replace(
   if (!resumes) await runner.agentReplaced(agentKey, opened.open);
   const continues = offered !== undefined && (await offered.adopt(connection));
   // Not awaited: the `welcome` need not wait for calls that wait for a human.
-  if (continues) void context.tools.adopted(connection, offered.claimedIds);
+  if (continues) void context.tools.continueCallsOf(connection, offered.claimedIds);
   await welcome(context, connection, opening.hello, resumes !== undefined || continues);
   if (continues) void offered.forget(connection);
   context.fill(connection);
@@ -126,7 +126,7 @@ async function open(
     const opened = await db
       .tenant(tenant_id, (tx) => openConnection(tx, opening))
       .catch((error: unknown) => {
-        offered?.uncertain(); // the commit may have gone through
+        offered?.noteClaimUncertain(); // the commit may have gone through
         throw error;
       });
     if (typeof opened === 'string') return opened;
@@ -153,7 +153,7 @@ async function welcome(
   }
   const held = resumed ? heldBy(hello) : new Map<string, number>();
   const open = sent.openOf(connection.agentKey);
-  for (const dispatch of open) dispatch.sentUpTo(held.get(dispatch.frameId) ?? -1);
+  for (const dispatch of open) dispatch.noteAnnouncedChunks(held.get(dispatch.frameId) ?? -1);
   const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
   const nodeUrl = context.nodeUrl();
   const frame = encodeFrame('welcome', {

@@ -67,7 +67,7 @@ export class OfferedDispatches {
   }
 
   /** Called when it is unknown whether the claim was committed: if it was, the dispatches must not count as never sent. */
-  uncertain(): void {
+  noteClaimUncertain(): void {
     this.#context.runner.noteUncertain(this.#agent.tenant_id, this.#dispatchIds);
   }
 

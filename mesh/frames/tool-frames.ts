@@ -87,7 +87,7 @@ export class AgentTools {
    * Goes on with the calls that wait for a human, or whose result has not reached the agent, in dispatches which another node has passed on to
    * this one. Never rejects.
    */
-  async adopted(connection: Connection, dispatchIds: string[]): Promise<void> {
+  async continueCallsOf(connection: Connection, dispatchIds: string[]): Promise<void> {
     const { tenant_id, agentKey } = connection;
     const takenOver = await this.#calls.approvals.takeOver(tenant_id, dispatchIds);
     for (const { dispatch_id, request_id, call, used_by } of takenOver) {

@@ -80,7 +80,7 @@ export class HostedTransport implements Transport {
    * Tries to reconnect after a refused or broken connection, because a connection that opens shows that the agent is
    * back. An agent that answers 5xx is left to the periodic check.
    */
-  becameUnhealthy(open: OpenDispatch, result: AgentResult): void {
+  onBecameUnhealthy(open: OpenDispatch, result: AgentResult): void {
     const isLoss = result.state === 'failed' && result.is_loss;
     if (isLoss || (result.state === 'not_sent' && !isNotReady(result))) this.#recovery.begin(open);
   }

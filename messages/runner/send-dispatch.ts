@@ -189,7 +189,7 @@ export class DispatchSender {
     try {
       if (failed) {
         this.#successDueMs.set(agentKeyOf(open), 0);
-        if (await countFailure(db, open, running.epoch)) running.transport.becameUnhealthy?.(open, result);
+        if (await countFailure(db, open, running.epoch)) running.transport.onBecameUnhealthy?.(open, result);
       } else if (succeeded && this.#isSuccessDue(open)) await countSuccess(db, open);
       await this.#countOutcome(open, result);
     } catch (error) {

@@ -49,5 +49,5 @@ export interface Transport {
   /** Resolves when the request that cancels an aborted dispatch has been answered or has failed. */
   cancelSent?(dispatchId: string): Promise<void>;
   /** Called when a result of the dispatch made its agent `unhealthy`. */
-  becameUnhealthy?(dispatch: OpenDispatch, result: AgentResult): void;
+  onBecameUnhealthy?(dispatch: OpenDispatch, result: AgentResult): void;
 }
