@@ -61,7 +61,7 @@ export async function cancelMessage(
   announceCanceled(core, canceled);
 }
 
-/** The same for the platform itself: a message that has ended, or is not there, stays as it is. */
+/** As `cancelMessage`, for the platform itself: it is no error if the message has ended or does not exist. */
 export async function cancelIfRunning(core: MessageCore, ref: MessageRef, reason: string): Promise<void> {
   await cancelMessage(core, ref, reason).catch((error: unknown) => {
     if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
@@ -83,8 +83,8 @@ async function cancelChunk(tx: Tx, session: SessionRef, options: CancelOptions):
 }
 
 /**
- * Cancels the messages in flight of a session, `CHUNK` in a transaction: no lock is held for longer than one takes, and other work has its
- * turn in between. What a crash leaves in flight is in flight as before.
+ * Cancels the messages in flight of a session, `CHUNK` in a transaction: no lock is held for longer than one transaction takes, and other work has its turn in
+ * between. After a crash the rest is still in flight.
  */
 async function cancelInFlight(core: MessageCore, session: SessionRef, options: CancelOptions): Promise<void> {
   for (;;) {

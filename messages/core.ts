@@ -15,7 +15,7 @@ export interface MessageRef {
   message_id: string;
 }
 
-/** A message as somebody who waits for it has read it. */
+/** A message as a waiting call or stream has last read it. */
 export interface KnownMessage extends MessageRef {
   state: MessageState;
   updated_at: Date;
@@ -33,9 +33,9 @@ export interface WorkflowStarter {
   session(ref: SessionRef): void;
 }
 
-/** The mesh nodes, as far as this process reaches them. It never throws: a word that is lost costs a second or two. */
+/** The mesh nodes, as far as this process reaches them. Its methods never throw: if a notice is lost, a loop does the same a second or two later. */
 export interface Nodes {
-  /** An agent may have got room: its node gives it what waits for it. @param meshId its node; looked up if it is not given */
+  /** An agent may have got room: its node takes queued messages for it. @param meshId its node; looked up if it is not given */
   fill(agent: AgentRef, meshId?: string | null): void;
   /** Messages wait in a queue: agents that have room get them. */
   look(queue: WaitingQueue): void;
@@ -48,7 +48,7 @@ export interface MessageCore {
   db: Db;
   bus: ChunkBus;
   ends: LocalEnds;
-  /** Tells streams and waiting calls whether their messages have changed without a notice. */
+  /** Tells streams and waiting calls whether a message has changed although no notice came. */
   changes: { hasChanged(known: KnownMessage): Promise<boolean> };
   log: Logger;
   workflowStarter: WorkflowStarter;
@@ -65,7 +65,7 @@ export interface MessageCore {
     watchAfterMs: number;
     /** How long a human may take to answer. */
     inputExpiryMs: number;
-    /** Messages of a tenant that agents may have at once; further ones wait. */
+    /** Messages of a tenant that agents may have at once. Further messages wait. */
     tenantMaxInFlight: number;
     /** Messages of a tenant that may wait for agents at once; 429 beyond. */
     tenantMaxQueued: number;

@@ -20,7 +20,7 @@ export interface PolicyMessage {
   token: NonNullable<PolicyRequest['token']>;
 }
 
-/** What policies see of a message's sender where its token is not kept: the credential. A limited token is kept until the message is over. */
+/** What policies see of a message's sender if the row has no `token`: the credential. What they see of a limited token is kept until the message is over. */
 export function senderFacts(message: {
   credential_id: string;
   sender_agent_type: string | null;
@@ -30,14 +30,14 @@ export function senderFacts(message: {
   return { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
 }
 
-/** The message enters (scope `admission`), or goes to an agent (scope `dispatch`). */
+/** The request to policies for a message that enters (scope `admission`), or goes to an agent (scope `dispatch`). */
 export function policyRequest(scope: 'admission' | 'dispatch', message: PolicyMessage): PolicyRequest {
   const { parts, metadata, agent, session, token } = message;
   const action = scope === 'admission' ? 'send' : 'dispatch';
   return { scope, action, arguments: { parts, metadata }, agent, session, token };
 }
 
-/** Whom a message names, as policies see it. */
+/** The agent that a message names, as policies see it. */
 export function wantedAgent({
   want_agent_type,
   want_instance_id,
@@ -50,7 +50,7 @@ export function wantedAgent({
   };
 }
 
-/** A message that is being accepted, with what policies cannot know of it yet. */
+/** A message that is being accepted, and the facts that policies cannot know yet. */
 export function draftMessage(draft: NewMessage, caller: Caller): { message: PolicyMessage; later: LaterFact[] } {
   const { want_agent_type, requested_context, user_id } = draft;
   const message = {
@@ -59,9 +59,9 @@ export function draftMessage(draft: NewMessage, caller: Caller): { message: Poli
     token: tokenFacts(caller),
   };
   const later: LaterFact[] = ['webhook'];
-  // The session's or the tenant's default, which the accept transaction finds.
+  // The type is the session's or the tenant's default, which the accept transaction finds.
   if (want_agent_type === null) later.push('agent_type');
-  // The session's, or that of the message on which the agent works that sends this one.
+  // The user is the session's, or that of the message on which the sending agent works.
   const mayBeOfUser = requested_context !== '' || (draft.sender_agent_type !== null && draft.parent_span_id !== null);
   if (user_id === null && mayBeOfUser) later.push('user_id');
   return { message, later };

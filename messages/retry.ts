@@ -10,19 +10,19 @@ import { sendersOf } from './input/principals.js';
 import { findOwnMessage } from './read/read.js';
 import type { MessageRow } from './read/rows.js';
 
-/** What a retry is asked with. */
+/** The parameters of a retry. */
 export interface RetryRequest {
   message_id: string;
   /** Repeats with the same key give the same message. */
   idempotency_key?: string | undefined;
-  /** The message is sent again although an agent may have acted on it. */
+  /** True: send the message again even if an agent may have acted on it. */
   confirm?: boolean | undefined;
 }
 
 const NEWEST = `
   SELECT message_id, session_id, state, client_message_id, credential_id FROM messages WHERE tenant_id = $1 AND message_id = $2`;
 const SESSION = 'SELECT status FROM sessions WHERE tenant_id = $1 AND session_id = $2';
-/** One retry at a time: of two that read the same `retried_as` only one sets it. */
+/** Of two concurrent retries that read the same `retried_as`, only one sets it. */
 const NOTE = `
   UPDATE messages SET retried_as = $3 WHERE tenant_id = $1 AND message_id = $2 AND retried_as IS NOT DISTINCT FROM $4 RETURNING 1`;
 const MARK = 'UPDATE messages SET retry_of = $3, first_credential_id = $4 WHERE tenant_id = $1 AND message_id = $2';
@@ -47,9 +47,9 @@ function checkRetry(caller: Caller, row: MessageRow, confirm: boolean): void {
 type Newest = Pick<MessageRow, 'message_id' | 'session_id' | 'state' | 'client_message_id' | 'credential_id'>;
 
 /**
- * The newest retry of a message where another would be too many: it is under way, or this very call has made it, which may have ended since; then
- * its session may have ended too, and the repeat would have another context.
- * @param messageId of what this call makes
+ * The newest retry of a message, if no other may be made: it is under way, or an earlier try of this same call made it. The latter may have ended, and its
+ * session too; then a repeat would not be recognized, because it would have another context.
+ * @param messageId the messageId that this call uses
  */
 async function earlierRetry(tx: Tx, caller: Caller, retriedAs: string | null, messageId: string) {
   if (retriedAs === null) return null;
@@ -58,7 +58,7 @@ async function earlierRetry(tx: Tx, caller: Caller, retriedAs: string | null, me
   return newest && (isOwn || !isTerminal(newest.state)) ? newest : null;
 }
 
-/** The context of the retry: the session of the message, or none, which opens one of the same user, where that has ended. */
+/** The context of the retry: the session of the message. Undefined if that has ended: a new session is opened for the same user. */
 async function contextOf(tx: Tx, { tenant_id, session_id }: MessageRow): Promise<string | undefined> {
   const [session] = await tx.query<{ status: string }>(SESSION, [tenant_id, session_id]);
   return session?.status === 'active' ? session_id : undefined;
@@ -80,7 +80,7 @@ export async function retryMessage(
   const { row } = found;
   checkRetry(caller, row, confirm);
   const { tenant_id, retried_as, want_agent_type, metadata, parts } = row;
-  // Without a key each retry has the number of the one before it: two at once make one message.
+  // Without a key the messageId names the retry before, so that two concurrent calls make one message.
   const messageId = `retry ${message_id} ${idempotency_key ?? `after ${retried_as ?? 'none'}`}`;
   const { earlier, contextId } = await db.tenant(tenant_id, async (tx) => {
     const earlier = await earlierRetry(tx, caller, retried_as, messageId);

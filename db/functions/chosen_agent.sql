@@ -1,18 +1,18 @@
--- What routing takes and gives (routing/choose_agent.sql).
+-- The input and the result of routing (routing/choose_agent.sql).
 
--- What routing knows of a message and its session; `session_id` NULL: the message opens one. `reserves_on`: as the
--- function of that name. `served_*`: the agent that the message was dispatched to before. `mesh_id`: the node that
--- asks, which sends to agents that are connected to it, and to hosted ones; NULL: a process that sends to none.
--- `any_mesh`: it can tell other nodes of a message for their agents. `unwritten_ids`: the instances that messages of
--- this transaction go to whose rows are not there yet, one for each; NULL: a session reserves its place, and there is
--- no message.
+-- What routing knows of a message and its session; `session_id` NULL: the message opens one. `reserves_on`: the
+-- instance on which the session reserves its place (the function of that name). `served_*`: the agent that the message
+-- was dispatched to before. `mesh_id`: the node that asks, which sends to agents that are connected to it, and to
+-- hosted ones; NULL: a process that sends to none. `any_mesh`: the process can notify other nodes of a message for
+-- their agents. `unwritten_ids`: an instance for each message that this transaction has given to an agent and not yet
+-- written; NULL: a session reserves a place, without a message.
 CREATE TYPE routing AS (
   tenant_id text, session_id text, reserves_on text, session_instance_id text, session_agent_type text,
   served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text, want_skill_id text,
   unreachable_ids text[], mesh_id text, any_mesh boolean, unwritten_ids text[]
 );
 
--- The same, made of members by their names. Inlined, it costs nothing.
+-- Makes a `routing` from named members. Postgres inlines it, so it costs nothing.
 CREATE FUNCTION new_routing(
   tenant_id text DEFAULT NULL, session_id text DEFAULT NULL, reserves_on text DEFAULT NULL,
   session_instance_id text DEFAULT NULL, session_agent_type text DEFAULT NULL, served_instance_id text DEFAULT NULL,
@@ -26,8 +26,8 @@ CREATE FUNCTION new_routing(
 $$;
 
 -- The agent, its room reserved until the transaction ends, and the node that sends to it. `unbounded`: it has no bound
--- on its sessions or messages; `only_one`: and no other of its type may have room, so every message that names just the
--- type goes there.
+-- on its sessions or messages; `only_one`: `unbounded`, and no other agent of its type may have room, so every message
+-- that names only the type goes to it.
 CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text,
   agent_card jsonb, dispatch_auth bytea, unbounded boolean, only_one boolean

@@ -1,19 +1,19 @@
--- Gives the slots of a lane (of approvals, or of everything else) that are free to what waits there, fairly: to tenants
--- in turn, those with the fewest slots first. A tenant may take another while it has fewer than are free, so that
--- others still find room, up to `tenant_max`; a receiver has at most `receiver_max`. Deliveries that have had their
--- slots for `slow_ms` count as half of the slots at most, while all together are at most twice the slots: receivers
--- that hang leave slots to others. A receiver whose breaker is open gets nothing; once it is due, one probe in one
--- lane. Of a tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after
--- them (delivery_turns): a tenant with many receivers slows only itself. One process claims at a time, so that no slot
--- is given twice. The slot counts as unused after `check_ms` without a workflow.
+-- Starts waiting deliveries in the free slots of a lane: there is one lane for approvals, and one for everything else.
+-- Tenants take turns, those with the fewest slots first. A tenant gets another slot only while it has fewer slots than
+-- are still free, so that other tenants find room, and at most `tenant_max`; a receiver has at most `receiver_max`.
+-- Deliveries that have run for `slow_ms` use up at most half of the slots, so that receivers that hang leave slots to
+-- others; but never more than twice `slots` deliveries run. A receiver whose circuit breaker is open gets nothing; once
+-- `open_until` has passed, it gets one delivery, in one of the lanes, as a probe. Each call looks at `receivers_max`
+-- receivers of a tenant; if more wait, the next call goes on after them (delivery_turns), so that a tenant with many
+-- receivers slows only itself. One process claims at a time, so that no slot is given twice. A slot counts as unused if
+-- its delivery has no workflow after `check_ms`.
 CREATE FUNCTION claim_deliveries(
   of_approvals boolean, slots integer, tenant_max integer, receiver_max integer, receivers_max integer, slow_ms bigint,
     check_ms bigint)
 RETURNS TABLE (tenant_id text, queue_id text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-  -- What follows is planned at each call, for the queue as it is then: that takes longer than to see that nothing
-  -- waits.
+  -- The query below is planned at each call, for the queue as it is then. That takes longer than this check.
   IF NOT EXISTS (SELECT 1 FROM delivery_queue q WHERE q.started_at IS NULL AND q.is_approval = of_approvals)
       OR NOT pg_try_advisory_xact_lock(hashtextextended('claim_deliveries', 0)) THEN
     RETURN;
@@ -67,7 +67,7 @@ BEGIN
           FROM (SELECT d.queue_id, d.queued_at FROM waiting d
             WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver
                  ORDER BY d.queued_at, d.queue_id LIMIT greatest(0, room.free)) oldest) q),
-  -- `turn`: how many slots its tenant then has.
+  -- `turn`: how many slots the tenant has with this delivery.
   ranked AS (
     SELECT c.*, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id), 0) AS turn
@@ -76,7 +76,7 @@ BEGIN
     SELECT * FROM (
       SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r
         WHERE r.turn <= tenant_max) placed
-     -- The slots that the tenant has before are fewer than those that are free by then.
+     -- Before this delivery the tenant has fewer slots (turn - 1) than are still free (slots - place + 1).
      WHERE placed.turn + placed.place - 1 <= (SELECT free.slots FROM free)),
   probing AS (
     UPDATE receiver_breakers b SET probe = c.queue_id, changed_at = now() FROM chosen c

@@ -13,9 +13,8 @@ BEGIN
      WHERE p.tenant_id = of_tenant AND p.session_id = of_session AND p.state IN ('proposed', 'running');
 END $$;
 
--- Deletes those of the next plans, in the order of the key, that ended before a time, with all that belongs to them. Of
--- decisions about them who, when and the digest stay. Gives the last plan that it looked at; no row where there are no
--- more.
+-- Looks at the next plans in the order of the key, and deletes those that ended before a time, with all that belongs to
+-- them. Decisions about them keep who, when and the digest. Gives the last plan that it looked at; no row at the end.
 CREATE FUNCTION purge_plans(ended_before timestamptz, after_tenant text, after_plan text, batch integer)
 RETURNS TABLE (last_tenant text, last_plan text) LANGUAGE sql AS $$
   WITH looked_at AS MATERIALIZED (

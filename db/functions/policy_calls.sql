@@ -1,6 +1,6 @@
--- Counts a call that a policy with a bound would allow. False: it has allowed its `max_calls`, or has none any more.
--- The row of the count is locked meanwhile, so concurrent calls have their turns. The last call raises the revision of
--- the tenant's policies, so that every process reads that the policy is not in force any more.
+-- Counts a call that a policy with a bound would allow. False: the policy has already allowed its `max_calls`, or has
+-- no bound any more. The row of the count is locked meanwhile, so concurrent calls have their turns. The last call
+-- raises the revision of the tenant's policies, so that every process reads that the policy is not in force any more.
 CREATE FUNCTION count_allowed_call(of_tenant text, of_policy text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   is_last boolean;

@@ -1,5 +1,5 @@
--- The check value of the secret key in use, which stays in use until the transaction ends. What the transaction seals
--- with it is found by a rotation, which takes the same lock for itself before it changes the key. NULL before the first
+-- The check value of the secret key in use, which stays in use until the transaction ends. A rotation takes the same
+-- lock exclusively before it changes the key, so it finds all that this transaction seals. NULL before the first
 -- process has stored one.
 CREATE FUNCTION hold_secret_key() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

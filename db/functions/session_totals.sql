@@ -1,12 +1,12 @@
--- What a session has had: its messages and their tokens, to the unit, without a look at all of them. Rows of
--- session_totals have the sum of the older messages; a reader adds the newer ones, and those that were not over.
+-- What a session has had: how many messages and tokens, exactly, without reading all messages. Rows of session_totals
+-- have the sum of the older messages; a reader adds the newer ones, and those that were not over.
 
 -- The tokens that a message has used.
 CREATE FUNCTION tokens_of(usage jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT reported_tokens(usage, 'input_tokens') + reported_tokens(usage, 'output_tokens') $$;
 
--- No message of a session has an older id: the partitions of the months before are not opened. Ids are made by the
--- clocks of processes, which differ from the database's by less than a day.
+-- A lower bound of the ids of a session's messages, so that the partitions of earlier months are not opened. Ids are
+-- made by the clocks of processes, which differ from the database's by less than a day.
 CREATE FUNCTION first_message_bound(s sessions)
   RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT id_bound('msg', s.created_at - interval '1 day') $$;
 
@@ -70,7 +70,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN 0;
   END IF;
-  -- What was committed before the lock.
+  -- Read again: it sees what was committed before the lock.
   SELECT * INTO known FROM session_totals k WHERE k.tenant_id = of_tenant AND k.session_id = of_session;
   after := coalesce(known.counted_until, first_message_bound(session));
   WITH opened AS MATERIALIZED (
@@ -102,7 +102,7 @@ BEGIN
   RETURN counted.turns;
 END $$;
 
--- Of a message that is accepted long after its id was made: totals that say that it is counted are wrong.
+-- Deletes totals that claim to include a message which is accepted long after its id was made: they are wrong.
 CREATE FUNCTION forget_totals(of_tenant text, of_session text, of_message text) RETURNS void LANGUAGE sql AS $$
   DELETE FROM session_totals k
     WHERE k.tenant_id = of_tenant AND k.session_id = of_session AND k.counted_until >= of_message

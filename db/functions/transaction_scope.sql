@@ -8,14 +8,14 @@ CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE sql
 -- (`systemCall` in db/pool.ts).
 CREATE FUNCTION act_as_system() RETURNS text LANGUAGE sql AS $$ SELECT set_config('role', 'fleet_system', true) $$;
 
--- How long the statement of a batch waits for a lock. Without `wait_for_locks` it asks for each before it takes it and
--- waits for none that a request holds; 100 ms are for a change of the tables. With it, its one waiting call gives up
--- after 2 s, for others to have their turn.
+-- How long the statement of a batch waits for a lock. Without `wait_for_locks` it only tries the locks that requests
+-- hold; the 100 ms are for changes of the tables. With it, the one call that waits gives up after 2 s, so that others
+-- have their turn.
 CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE sql
   AS $$ SELECT set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true) $$;
 
--- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too
--- could be for ever.
+-- Locks a session for a change, if no other transaction holds it. The caller may hold it FOR SHARE: two such callers
+-- that waited would wait for each other.
 CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session FOR NO KEY UPDATE NOWAIT;
@@ -28,8 +28,8 @@ CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz)
   RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 
--- Writes what a transaction has to say of a message as one group: events as `event_of` makes them, in the order of
--- `event_types`, without those that are NULL.
+-- Writes the events of a transaction about a message as one group: as `event_of` makes them, sorted in the order of
+-- `event_types`, without NULLs.
 CREATE FUNCTION record_group(of_tenant text, event_id text, of_session text, of_message text, of_dispatch text,
   trace_id text, given jsonb[])
   RETURNS void LANGUAGE plpgsql AS $$
@@ -59,7 +59,7 @@ BEGIN
       CASE WHEN failed THEN 'warning' ELSE 'info' END) END;
 END $$;
 
--- Writes that event alone.
+-- Writes the event of dispatch_end_event alone.
 CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, session_id text, trace_id text)
   RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

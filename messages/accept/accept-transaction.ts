@@ -15,16 +15,16 @@ export type AcceptHook = (tx: Tx, message: MessageRef, state: MessageState) => P
 
 /** What policies and guards have to say of a message, for the accept transaction: `decision` of an `accept_call`. */
 export interface AcceptDecision {
-  /** The message fails with it. */
+  /** The message fails with this error. */
   error?: { code: string; message: string };
-  /** It waits for the answer. */
+  /** The message waits for the answer to this request. */
   input_request?: ReturnType<typeof inputRequestCall>;
-  /** It is decided before the message joins a queue. */
+  /** Policies still have to decide about the message, before it joins a queue. */
   undecided?: true;
   events?: DecisionEvent[];
   /** Written only if the message is dispatched at once. */
   dispatch_events?: DecisionEvent[];
-  /** Its dispatch is decided about when an agent takes it: it joins a queue. */
+  /** Policies have to decide about the dispatch: the message joins a queue, and they decide when an agent takes it. */
   dispatch_undecided?: true;
 }
 
@@ -52,16 +52,19 @@ export type NewMessage = Pick<
     requested_context: string;
     /** In hexadecimal. */
     content_hash: string;
-    /** Who says which user it is for: the limits of a token, or the record of the message that is sent again; absent for the sender. */
+    /** Where `user_id` comes from: the limits of the sender's token, or the record of the message that is sent again. Absent: the sender names it. */
     user_from?: 'token' | 'record';
-    /** For the session that the message opens when it names none. */
+    /** Both for the session that the message opens if it names none. */
     created_by: string;
     idle_timeout_seconds: number;
-    /** Writes rows that belong to the message: its push-notification config, or whose step or retry it is. */
+    /** Writes rows that belong to the message: its push-notification config, or that it is a plan's step or a retry. */
     hook?: AcceptHook;
     /** What policies and guards have to say; absent for most. */
     decision?: AcceptDecision;
-    /** What policies see of the sender's token, for what is decided later; absent where the tenant has none that look at messages. */
+    /**
+     * What policies see of the sender's token, for decisions after this transaction. Absent where it has no limits and the tenant has no policies that look at
+     * messages.
+     */
     token?: NonNullable<PolicyRequest['token']>;
   };
 
@@ -70,7 +73,7 @@ export interface DispatchOffer {
   /** The dispatch that the accept transaction may open, and this process as the mesh node that sends it to an agent connected here, or hosted. */
   dispatch_id?: string;
   mesh_id?: string;
-  /** Other nodes can be told that an agent of theirs has room. */
+  /** Other nodes can be notified that a message waits for one of their agents. */
   any_mesh: boolean;
   /** Agents of the wanted type that may have nothing to do. */
   idle_ids?: string[];
@@ -78,15 +81,15 @@ export interface DispatchOffer {
 
 /** The limits that the accept transaction checks by counting a tenant's messages. */
 export interface CountLimits {
-  /** Of messages that agents have, beyond which this one waits; 0: they are not counted. */
+  /** How many of the tenant's messages agents may have; beyond that this one waits. 0: they are not counted. */
   in_flight_limit: number;
-  /** Of messages that wait for agents; 0: they are not counted. */
+  /** How many messages may wait for agents. 0: they are not counted. */
   queued_limit: number;
-  /** The second limit is known to be reached: the message is refused. */
+  /** `queued_limit` is known to be reached: the message is refused. */
   queued_full: boolean;
-  /** Of messages that wait for input; 0: they are not counted. */
+  /** How many messages may wait for input. 0: they are not counted. */
   waiting_limit: number;
-  /** The third limit is known to be reached: the message is refused. */
+  /** `waiting_limit` is known to be reached: the message is refused. */
   waiting_full: boolean;
   /** The message is refused, unless it is a repeat: a quota is used up, or a policy forbids its session. */
   refused?: boolean;
@@ -134,13 +137,13 @@ export interface AcceptRow {
   agent_type: string | null;
   deployment_mode: 'hosted' | 'connected' | null;
   connection_epoch: number | null;
-  /** The node of that agent. */
+  /** The node that sends to the agent of `instance_id`. */
   mesh_id: string | null;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
   /** In hexadecimal. */
   dispatch_auth: string | null;
-  /** The one that the message is for. */
+  /** The user that the message is for. */
   user_id: string | null;
   /** The tenant's messages that agents have; null when they were not counted. */
   in_flight: number | null;
@@ -150,11 +153,11 @@ export interface AcceptRow {
   waiting: number | null;
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
-  /** With `queued` the queue, where nothing else waited in it; else null. */
+  /** With `queued` the queue that it joined, if that was empty or was not looked up; else null. */
   new_queue: string | null;
 }
 
-/** With `dispatched`: it has an agent. */
+/** The row of a message with the verdict `dispatched`. */
 export type DispatchedRow = AcceptRow & {
   [Member in 'instance_id' | 'agent_type' | 'mesh_id' | 'deployment_mode' | 'connection_epoch']: NonNullable<
     AcceptRow[Member]
@@ -178,7 +181,7 @@ async function acceptWithHook(db: Db, draft: NewMessage, hook: AcceptHook, call:
   });
 }
 
-/** As `acceptWithHook`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
+/** Repeats `acceptWithHook` while a lock is held, up to `WAIT_MAX_MS`. Each try waits for two seconds at most, so that others have their turns. */
 async function acceptRepeatedly(db: Db, draft: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   const untilMs = performance.now() + WAIT_MAX_MS;
   for (;;) {
@@ -201,7 +204,7 @@ interface AcceptOptions {
   unavailableText?: string;
 }
 
-/** The `accept_call`. The spread is not the first member: an object that begins with so large a one is slow. */
+/** The `accept_call`. `...draft` comes last, because an object literal that begins with a large spread is slow. */
 function acceptCall(draft: NewMessage, { counting, offer, ...options }: AcceptOptions): TenantCall {
   return {
     event_id: newEventId(),

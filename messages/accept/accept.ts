@@ -38,14 +38,14 @@ export interface Accepted {
   duplicate: boolean;
   /** Set when this process has sent it to an agent. */
   live: LiveMessage | null;
-  /** The row of one that is submitted, as it was written. */
+  /** The row as it was written, of a message in the state `submitted`; else null. */
   writtenRow: MessageRow | null;
 }
 
-/** What accepting a message takes. */
+/** The dependencies of `acceptMessage`. */
 export interface AcceptDeps {
   core: MessageCore;
-  /** Writes messages and has agents get them. Messages join queues until the platform has set the process's dispatcher. */
+  /** Writes messages and sends them to agents. Until the platform has set the process's dispatcher, messages only join queues. */
   dispatcher: Pick<Dispatcher, 'acceptAndSend'>;
   bounds: MessageBounds;
   /** How often this process has given each verdict. */
@@ -53,7 +53,7 @@ export interface AcceptDeps {
   quotas: MessageQuotas;
 }
 
-/** The dependencies in a process that has no agents get messages yet. */
+/** The dependencies without the process's dispatcher: messages only join queues. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
   const { idempotencyHours } = core.limits;
   const acceptAndSend: Dispatcher['acceptAndSend'] = async (draft, { mayDispatch: _, ...options }) => ({
@@ -90,15 +90,15 @@ async function writeMessage(
   return { row: { ...row, in_flight, queued, waiting }, live };
 }
 
-/** Counts a message's verdict, or why a quota refuses it. */
+/** Counts a message's verdict, or the reason for which a quota refuses it. */
 function count(verdicts: VerdictCounts, reason: keyof VerdictCounts): void {
   verdicts[reason] = (verdicts[reason] ?? 0) + 1;
 }
 
 /**
  * Has policies decide about a message, and writes it.
- * @param byQuota the refusal of a new message; a repeat of one that was accepted before is still answered
- * @returns null where there is no session of its contextId
+ * @param byQuota the error of a quota that refuses a new message; a repeat of a message that is on the record is still answered
+ * @returns null if there is no session of its contextId
  */
 async function decideAndWrite(
   deps: AcceptDeps,
@@ -159,12 +159,12 @@ async function openContext(core: MessageCore, { caller, draft }: Submission): Pr
     await recordRefusal(core, draft, opening);
     throw opening.refusal;
   }
-  // One that somebody else opens at this moment may be another's.
+  // Somebody else has opened a session of that name: the caller may use it only if it is theirs.
   if (!(await openNamedSession(core.db, caller, draft, opening.events)))
     await requireOwnSession(core.db, caller, contextId);
 }
 
-/** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
+/** Many A2A clients choose the id of a new context: then its session is opened, and the message accepted again. After a crash in between it idles out. */
 async function acceptInContext(deps: AcceptDeps, submission: Submission): Promise<Accepted> {
   const accepted = await acceptWithinQuotas(deps, submission);
   if (accepted) return accepted;
@@ -174,7 +174,10 @@ async function acceptInContext(deps: AcceptDeps, submission: Submission): Promis
   return inOpened;
 }
 
-/** An agent may use the sessions of its own type only, a limited token those within its limits. Costs a round trip for these. @throws PlatformError SESSION_NOT_FOUND */
+/**
+ * An agent may use the sessions of its own type only, a limited token those within its limits. Costs these senders a round trip. @throws PlatformError
+ * SESSION_NOT_FOUND
+ */
 async function requireOwnSession(db: Db, sender: Caller, contextId: string | undefined): Promise<void> {
   if (contextId === undefined || viewOf(sender) === null) return;
   if (await db.tenant(sender.tenant_id, (tx) => isForeignSession(tx, sender, contextId))) throw sessionNotFound();

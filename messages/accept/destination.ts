@@ -13,7 +13,7 @@ export interface MediaTypes {
 /** The fields of a message's metadata that name its agent. */
 type Destination = { instance_id?: unknown; agent_type?: unknown };
 
-/** Distinct declarations that are compared; a fleet with more is not checked. */
+/** Distinct declarations of media types that are compared. With more of them no message is refused. */
 const DECLARATIONS_MAX = 500;
 
 /**
@@ -55,7 +55,7 @@ function covers(declared: string, type: string): boolean {
   return same(0) && same(1);
 }
 
-/** Whether an agent that declares `modes` accepts the message and can answer it. An agent without modes of a kind accepts all. */
+/** Whether an agent that declares `modes` accepts the message and can answer it. An agent that declares no input or output modes accepts any. */
 export function fits(modes: MediaTypes, wanted: MediaTypes): boolean {
   const accepts =
     modes.input.length === 0 || wanted.input.every((type) => modes.input.some((mode) => covers(mode, type)));
@@ -76,7 +76,7 @@ function mediaTypesOf({ message, configuration }: MessageSendParams): MediaTypes
 const OF_INSTANCE = `SELECT agent_card FROM agents WHERE tenant_id = $1 AND coalesce(deregistered_at, 'infinity') = 'infinity'
   AND instance_id = $2 AND agent_type = coalesce($3, agent_type)`;
 
-/** The query of the cards of agents that may take the message, one of each declaration, and its values. */
+/** The query, and its values, for the cards of agents that may take the message: one card of each declaration of media types. */
 function declarations(tenantId: string, { instance_id, agent_type }: Destination): [string, unknown[]] {
   const type = typeof agent_type === 'string' ? agent_type : null;
   if (typeof instance_id === 'string') return [OF_INSTANCE, [tenantId, instance_id, type]];

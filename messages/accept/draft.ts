@@ -24,11 +24,11 @@ export interface AcceptContext {
   ask?: NewInputRequest;
   /** The message's own `instance_id` and `agent_type` have precedence. */
   target?: Target;
-  /** The user of a message that is sent again. */
+  /** The user of the original message, if this one is a retry. */
   userId?: string;
 }
 
-/** Whether the destination takes a query (destination.ts): the message names a `target_agent`, or media types. */
+/** Whether the destination has to be looked up (destination.ts): the message names a `target_agent`, or media types. */
 export function needsDestination({ message, metadata, configuration }: MessageSendParams): boolean {
   const target = metadata?.target_agent ?? message.metadata?.target_agent;
   const modes = configuration?.acceptedOutputModes ?? [];
@@ -38,7 +38,7 @@ export function needsDestination({ message, metadata, configuration }: MessageSe
 /** The metadata of the message and of the call, merged; the call has precedence. */
 function metadataOf({ message, metadata, configuration }: MessageSendParams): SendMetadata {
   const modes = configuration?.acceptedOutputModes ?? [];
-  if (!message.metadata && modes.length === 0) return metadata ?? {}; // parsed with the call
+  if (!message.metadata && modes.length === 0) return metadata ?? {}; // already parsed with the call
   const merged = {
     ...message.metadata,
     ...metadata,
@@ -53,10 +53,10 @@ function metadataOf({ message, metadata, configuration }: MessageSendParams): Se
   );
 }
 
-/** Half of the digits of a digest, which a row keeps for each message. */
+/** A row keeps half of the 64 digits of the digest. */
 const CONTENT_HASH_DIGITS = 32;
 
-/** A `tracestate` belongs to a trace that is continued. */
+/** A `tracestate` is kept only if the caller's trace is continued. */
 function propagationOf(
   { parent_span_id, sampled }: TraceContext,
   { baggage, tracestate }: AcceptContext,

@@ -4,7 +4,7 @@ import type { AcceptRow, CountLimits } from './accept-transaction.js';
 
 /** How long a count of messages in flight is valid, from the moment at which it was requested. */
 const IN_FLIGHT_VALID_MS = 1_000;
-/** The same for messages that are queued, and for those that wait for input: they may be very many, and the latter change slowly. */
+/** The same for messages that are queued, and for those that wait for input. There may be very many; those that wait for input change slowly. */
 const [QUEUED_VALID_MS, WAITING_VALID_MS] = [1_000, 5_000];
 /** The share of the free room that one process uses before it counts again. */
 const SHARE = 1 / 8;
@@ -17,7 +17,7 @@ export interface BoundsCheck {
   done(counted: Pick<AcceptRow, 'in_flight' | 'queued' | 'waiting'> | null): void;
 }
 
-/** A bound that is counted once in a while, also while it is reached. What is accepted meanwhile may exceed it. */
+/** A bound whose messages are counted once in `validMs`, whether or not it is reached. Messages that are accepted between two counts may exceed it. */
 class CountedAtTimes {
   /** When the newest count was requested; -Infinity before the first and after a failure. On `performance.now()`. */
   #countedAtMs = Number.NEGATIVE_INFINITY;
@@ -32,7 +32,7 @@ class CountedAtTimes {
   begin(): { limit: number; isFull: boolean; done: (count: number | null) => void } {
     const nowMs = performance.now();
     if (nowMs - this.#countedAtMs <= this.validMs) return { limit: 0, isFull: this.#isFull, done: () => undefined };
-    this.#countedAtMs = nowMs; // until it is done, other messages use the count before
+    this.#countedAtMs = nowMs; // until this count is done, other messages use the one before
     return { limit: this.max, isFull: false, done: (count) => this.#note(nowMs, count) };
   }
 
@@ -43,7 +43,7 @@ class CountedAtTimes {
   }
 }
 
-/** A bound at which nothing is refused: while there is much room, one count is valid for a second and for an eighth of the room. */
+/** The bound at which messages queue and none is refused. One count is valid for a second, and until this process has used an eighth of the free room. */
 class CountedByRoom {
   /** When the known count was requested; -Infinity before the first. On `performance.now()`. */
   #countedAtMs = Number.NEGATIVE_INFINITY;
@@ -83,14 +83,14 @@ interface TenantCounts {
 }
 
 /**
- * The limits of a tenant's messages: those that agents have, beyond which further ones queue; those that are queued and those that wait for input,
- * beyond which new ones are refused. A count of thousands of messages costs more than the rest of the accept transaction, so it counts only when
- * this process needs a new count. Several processes together may exceed the first by an eighth of the room that each found.
+ * The limits of a tenant's messages: those that agents have, beyond which further ones queue; those that are queued and those that wait for input, beyond which
+ * new ones are refused. A count of thousands of messages costs more than the rest of the accept transaction, so it counts only when this process needs a new
+ * count. Several processes together may exceed the limit of messages that agents have, each by an eighth of the room that it found.
  */
 export class MessageBounds {
   readonly queuedMax: number;
   readonly waitingMax: number;
-  /** For callers that were refused: the time until these messages are counted again. */
+  /** `Retry-After` of refused messages: the time until the tenant's messages are counted again. */
   readonly queuedRetrySeconds = QUEUED_VALID_MS / 1_000;
   readonly waitingRetrySeconds = WAITING_VALID_MS / 1_000;
   readonly #inFlightMax: number;

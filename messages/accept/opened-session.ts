@@ -10,7 +10,7 @@ import { checkTypes, TYPES_WITH_SKILL } from './skill-types.js';
 
 const NOTHING_SAID: Outcome = { events: [], refusal: null };
 
-/** The types that a message without one may go to. */
+/** The agent types that a message may go to if it names none. */
 async function typesFor(db: Db, { tenant_id, want_instance_id, want_skill_id }: NewMessage): Promise<string[]> {
   const [text, values] =
     want_instance_id !== null
@@ -24,8 +24,8 @@ async function typesFor(db: Db, { tenant_id, want_instance_id, want_skill_id }: 
 }
 
 /**
- * Lets the policies of scope `session` decide about the session that a message opens, as about one from `/sessions/init`. In memory, unless
- * they look at the agent's type and the message names none: then about every type that may get it.
+ * Lets the policies of scope `session` decide about the session that a message opens, as they do for `/sessions/init`. They decide in memory, unless they look
+ * at the agent's type and the message names none: then they decide about each type that may get it.
  * @throws PlatformError SERVICE_UNAVAILABLE while the policies cannot be read
  */
 export async function decideOpening(

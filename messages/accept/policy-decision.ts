@@ -16,7 +16,7 @@ import { decideOpening } from './opened-session.js';
 export interface Submission {
   caller: Caller;
   draft: NewMessage;
-  /** A request that it waits for in any case; policies decide after its approval what they cannot decide before. */
+  /** A request to a human that the message waits for in any case. Policies that cannot decide now decide after its approval. */
   ask?: NewInputRequest | undefined;
 }
 
@@ -41,9 +41,9 @@ async function dispatchDecision(
 }
 
 /**
- * Decides about a message that enters, the session that it opens, and its dispatch as far as that is possible before its agent is chosen. Asks no
- * evaluator outside: what needs one is decided later, while nobody waits for the accept transaction.
- * @returns the draft with what they have to say, and with the token that they see; and what they say of the session that it opens
+ * Has policies decide about a new message, the session that it opens, and its dispatch, as far as they can before its agent is chosen. Decisions that need an
+ * evaluator outside are left until after the accept transaction.
+ * @returns the draft with the policies' decision and the token that they see; and their decision about the session that it opens
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
  */
 export async function decidedDraft(
@@ -51,7 +51,7 @@ export async function decidedDraft(
   { caller, draft, ask }: Submission,
 ): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
   const { policies } = core;
-  // Policies made later are to see that the token was limited: its credential may do more.
+  // Policies that are made later have to see that the token was limited, because its credential may do more.
   if (ask === undefined && policies.isUnconcerned(draft.tenant_id))
     return { draft: isLimited(caller) ? { ...draft, token: tokenFacts(caller) } : draft };
   const opening = draft.requested_context === '' ? await decideOpening(core, caller, draft) : undefined;

@@ -5,8 +5,8 @@ import type { NewMessage } from './accept-transaction.js';
 import { checkTypes, TYPES_WITH_SKILL } from './skill-types.js';
 
 /**
- * What the accept transaction finds for a message that does not say it: the user of its session or of an agent's work, and the type that it goes to.
- * One that names a skill only may go to every type that has it.
+ * Finds, as the accept transaction does, what a message does not name: its user (of its session, or of the sending agent's work), and the agent type that it
+ * goes to. A message that names only a skill may go to every type that has it.
  */
 const FOUND = `
   SELECT coalesce(s.user_id, CASE WHEN cardinality(w.users) = 1 THEN w.users[1] END) AS user_id,
@@ -24,7 +24,7 @@ interface Found {
 }
 
 /**
- * The keys of a message for which its tenant has limits. Costs a round trip only where the tenant has such limits and the message does not name them.
+ * The keys (user, credential, agent type) of a message for which its tenant has quotas. Costs a round trip only if the message does not name one of them.
  * @throws PlatformError INVALID_PARAMS where too many types have the skill of a message that names no type
  */
 export async function quotaKeys(db: Db, draft: NewMessage, kinds: readonly KeyKind[]): Promise<QuotaKeys> {

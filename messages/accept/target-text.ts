@@ -5,7 +5,7 @@ export interface TargetNames {
   skill_id: string | null;
 }
 
-/** A list of names that may have been cut short. */
+/** Names for a text. `more`: there are others. */
 export interface Names {
   names: string[];
   more: boolean;
@@ -69,7 +69,7 @@ export function requiredText(types: Names): string {
   return `The message names no target, and the tenant has no default type. Set metadata.agent_type to one of: ${listed(types)}.`;
 }
 
-/** Why an agent takes no message now, and what an operator can do. `free`: it has room, but was not reached. */
+/** Why an agent takes no message now, and what an operator can do. `free`: the agent has room, but the message did not reach it. */
 const REASONS: Record<string, { is: string; remedy: string }> = {
   full: { is: 'full', remedy: 'Start another one, or raise max_concurrent_sessions or max_concurrent_tasks.' },
   saturated: { is: 'with the most dispatches in flight', remedy: 'Start another one.' },

@@ -3,7 +3,7 @@ import type { RunningRow, SessionBinding } from '../read/rows.js';
 import type { NewMessage } from './accept-transaction.js';
 import { type Names, type Registered, requiredText, type TargetNames, unknownText, waitedText } from './target-text.js';
 
-/** Names in a text; `…` stands for more. */
+/** Names that a text lists at most; `…` stands for the others. */
 const LISTED_MAX = 20;
 /** Agents that are counted for the text about a message that no agent took. */
 const COUNTED_MAX = 1_000;
@@ -64,7 +64,7 @@ export function targetUnknownText(db: Db, draft: NewMessage, type: string | null
   });
 }
 
-/** The target of a stored message. One that is bound to another instance than it asks for waits for any agent of the type. */
+/** The target of a stored message. If it is bound to another instance than the one that it asks for, it waits for any agent of the type. */
 function targetOf(row: RunningRow, session: Pick<SessionBinding, 'agent_type' | 'instance_id'>): TargetNames {
   const agent_type = row.agent_type ?? row.want_agent_type ?? session.agent_type;
   const bound = row.instance_id ?? (agent_type === session.agent_type ? session.instance_id : null);

@@ -22,8 +22,8 @@ function inSession(caller: Caller, params: MessageSendParams): MessageSendParams
 }
 
 /**
- * A message of a limited token, and how it comes in, within the limits: for its user, in its session, to an agent of its types. A type that
- * nobody names is the session's, or the only one that is allowed.
+ * Puts a message of a limited token within its limits: for its user, in its session, to an agent of its types. If the message names no type, it gets the
+ * session's, or the only one that is allowed.
  * @throws PlatformError forbidden for another user or type; SESSION_NOT_FOUND for another session; TARGET_REQUIRED where several types are left
  */
 export async function withinLimits(

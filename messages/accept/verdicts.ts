@@ -5,10 +5,10 @@ import type { AcceptRow, NewMessage } from './accept-transaction.js';
 import type { MessageBounds } from './message-bounds.js';
 import { targetRequiredText } from './targets.js';
 
-/** How often each verdict was given. Of a message that a quota refuses the reason counts, in place of its verdict. */
+/** How often each verdict was given. For a message that a quota refuses, the reason is counted in place of the verdict. */
 export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
 
-/** What counts for a message that a quota refuses. */
+/** The reason that is counted for a message which a quota refuses. */
 export const quotaReason = ({ code }: PlatformError) =>
   code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
 
@@ -17,10 +17,10 @@ export const sessionNotFound = () => new PlatformError('SESSION_NOT_FOUND', 'The
 type VerdictBounds = Pick<MessageBounds, 'queuedMax' | 'queuedRetrySeconds' | 'waitingMax' | 'waitingRetrySeconds'>;
 
 /**
- * Returns for a verdict with which the message is on the record, as `dispatched` is, of which there are most.
- * @param bounds of the tenant's messages, which the texts about them name
- * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
- * the message; RATE_LIMITED with Retry-After where it may be sent again
+ * Returns if the verdict says that the message is on the record, and throws the error of any other verdict.
+ * @param bounds the limits and times that the error texts name
+ * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses the message; RATE_LIMITED with
+ * Retry-After where it may be sent again
  */
 export async function checkVerdict(
   db: Db,

@@ -37,7 +37,7 @@ export async function dispatchStates(
   agent: AgentRef,
   dispatchIds: readonly string[],
 ): Promise<Map<string, { state: string; isOpen: boolean }>> {
-  // The query uses the key alone, because an agent may have had many dispatches.
+  // The query goes by the primary key and not by the agent, because an agent may have had many dispatches.
   const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
     'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
     [agent.tenant_id, dispatchIds],

@@ -9,7 +9,7 @@ import { type GatedRow, type KnownVerdicts, PolicyGate, VerdictNeeded } from '..
 import type { Dispatches, OpenDispatch } from './dispatches.js';
 import { openDispatchFrom } from './open-dispatch.js';
 
-/** For so long what an evaluator said holds, in milliseconds: policies may change, and so may what they look at. */
+/** How long an evaluator's verdict is used, in milliseconds. Policies may change, and so may the facts that they look at. */
 const VERDICT_HOLDS_MS = 60_000;
 
 function knownTo({ verdicts }: GatedRow): KnownVerdicts {
@@ -31,7 +31,7 @@ async function markSent(tx: Tx, open: OpenDispatch): Promise<OpenDispatch | null
   return row ? openDispatchFrom(readable(row)) : null;
 }
 
-/** As `Dispatches.release`, in the transaction that has asked the policies. */
+/** As `Dispatches.release`, within the transaction in which the policies decide. */
 const release = (tx: Tx, { tenant_id, message_id, dispatch_id }: OpenDispatch, reason: string) =>
   tx.query('SELECT release_dispatch($1, $2, $3, $4, false, $5)', [
     tenant_id,
@@ -41,7 +41,7 @@ const release = (tx: Tx, { tenant_id, message_id, dispatch_id }: OpenDispatch, r
     newEventId(),
   ]);
 
-/** What became of a dispatch: what is to be sent, or the row of a message that has failed, or neither. */
+/** What was decided about a dispatch. Empty: it is no longer its message's current one. */
 interface Decided {
   sent?: OpenDispatch | null;
   failed?: { row: GatedRow; code: string };
@@ -74,7 +74,7 @@ async function applyPolicies(core: MessageCore, tx: Tx, open: OpenDispatch): Pro
   return { failed: { row, code: stop.error.code } };
 }
 
-/** Has an evaluator decide while the agent's room is free for others; its message then joins its queue again, at its place. */
+/** Releases the dispatch, so that its room is free for others, and asks the evaluator. Then the message joins its queue again, at its old place. */
 async function evaluate(
   core: MessageCore,
   dispatches: Pick<Dispatches, 'release'>,
@@ -84,7 +84,7 @@ async function evaluate(
   const { tenant_id, message_id } = open;
   await dispatches.release(open, 'EVALUATOR', { restsFirst: true });
   const verdict = await core.policies.decide(tenant_id, request);
-  if (isUndecided(verdict)) return; // its evaluators are busy: a sweeper lets it join its queue again
+  if (isUndecided(verdict)) return; // the evaluators are busy: a sweeper puts the message into its queue again
   await core.db.tenant(tenant_id, (tx) =>
     tx.query('UPDATE running_messages SET verdicts = verdicts || $3::jsonb WHERE tenant_id = $1 AND message_id = $2', [
       tenant_id,

@@ -9,7 +9,7 @@ export type DispatchState =
   | 'lost'
   | 'released';
 
-/** An event of a dispatch: its first states, its last, and the SQL function in `db/functions/` that writes it. */
+/** A transition of a dispatch: its event, the states before and after it, and the SQL function in `db/functions/` that writes it. */
 export interface DispatchTransition {
   event: string;
   from: readonly DispatchState[];

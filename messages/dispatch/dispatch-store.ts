@@ -28,7 +28,7 @@ type FoundState = { dispatch_id: string; state: string };
 
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
-/** Why a message fails whose agent is gone: what became of it is unknown. */
+/** The error of a message whose agent is gone, so that nobody knows what became of it. */
 const LOST = { code: 'AGENT_DISCONNECTED', message: 'The connection to the agent was lost.' };
 
 /** A `dispatch_end_result`. */
@@ -38,12 +38,12 @@ interface EndRow {
   session_id: string;
   instance_id: string;
   agent_type: string;
-  /** Messages that are to be taken a step further. */
+  /** Messages whose next step this process takes. */
   woken: MessageInput[] | null;
   awaits: string | null;
   taken: TakenRow | null;
   take_again: boolean | null;
-  /** Its workflow is to hear of the end. */
+  /** The message's workflow has to be told of the end. */
   watched: boolean;
 }
 
@@ -54,13 +54,13 @@ const END: Statement<EndRow> = {
   awaits: (row) => row.awaits,
 };
 
-/** How a dispatch ends, and its message with it. */
+/** The end of a dispatch and of its message. */
 interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
   next?: NextDispatch | undefined;
   state: 'completed' | 'failed' | 'lost';
   error: StoredError | null;
   output: ReturnType<typeof outputAfter>;
-  /** Its row has changed only by what this end writes since it was accepted. */
+  /** Since the message was accepted, its row changes only by this end (`OpenDispatch.is_first`). */
   isFirst: boolean;
 }
 
@@ -105,7 +105,7 @@ class DispatchStore implements Dispatches {
       'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS session_id',
       [tenant_id, message_id, dispatch_id, reason, nothingSent, newEventId()],
     );
-    // Its step takes round trips: by then the taker knows that its agent was not reached.
+    // The message's next step takes round trips. By then the taker has been told that the agent was not reached, and leaves it alone.
     if (row?.session_id && !restsFirst) this.#core.advance({ tenant_id, message_id, session_id: row.session_id });
   }
 
@@ -121,7 +121,8 @@ class DispatchStore implements Dispatches {
       const loss = { state: 'lost', error: LOST, output: null, isFirst: false } as const;
       const end = (await this.#detach(ref, epoch)) ?? (await this.#complete(ref, epoch, loss));
       if (end) return end;
-      // Its agent may have resumed it since it was read, here or at another node: then it has another epoch, and is judged anew.
+      // Nothing was written. If the agent has resumed the dispatch since it was read, here or at another node, the dispatch has another epoch: the loss is
+      // checked again.
       row = await this.#details(ref);
       if (row?.epoch === epoch) return null;
     }
@@ -174,7 +175,7 @@ class DispatchStore implements Dispatches {
     return row ? readable(row) : null;
   }
 
-  /** Ends a dispatch as lost, and its message goes on: a tool call of it waits for a human, or its skill is idempotent; null for any other. */
+  /** Ends a dispatch as lost if its message can go on: a tool call of it waits for a human, or its skill is idempotent. @returns null for any other message */
   async #detach(ref: DispatchRef, epoch: number | null): Promise<DispatchEnd | null> {
     const { tenant_id, message_id, dispatch_id } = ref;
     const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; instance_id: string }>(

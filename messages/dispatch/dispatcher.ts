@@ -18,7 +18,7 @@ import { createQueues } from './queues.js';
 import { sentInTime, Taker } from './taker.js';
 import { Watcher } from './watcher.js';
 
-/** Idle agents that are offered for a message: of several messages at once each gets others. */
+/** Idle agents that are offered for a message. Concurrent messages are offered different ones. */
 const IDLE_OFFERED = 2;
 
 /** With `WATCH_AFTER_MS` 0 every message that is under way has a workflow from its first moment. */
@@ -38,8 +38,8 @@ export interface DispatcherOptions {
 }
 
 /**
- * Has agents get messages (docs/internals.md): at once where one that this process sends to has room as the message is accepted, else from its
- * queue. With the mesh role it sends the dispatches of its agents.
+ * Gets messages to agents (docs/internals.md): a message is sent as it is accepted if an agent of this process has room, else it joins a queue. With the mesh
+ * role the process sends the dispatches of its agents.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -92,7 +92,7 @@ export class Dispatcher {
     }
   }
 
-  /** What the accept transaction may open. */
+  /** The dispatch that the accept transaction may open, if this process has room to send it. */
   #offer({ tenant_id, want_agent_type }: NewMessage): DispatchOffer {
     const { runner, reachesNodes } = this.#options;
     const any_mesh = reachesNodes();
@@ -107,7 +107,7 @@ export class Dispatcher {
     this.#options.core.workflowStarter.message({ tenant_id, message_id, session_id });
   }
 
-  /** It waits for an agent. Its node is told where one elsewhere has room; where it is the first in its queue, another look is due. */
+  /** A message has joined a queue. If an agent of another node has room, that node is notified; else, if the queue was empty, agents are looked for. */
   #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, new_queue }: AcceptRow): void {
     const { nodes } = this.#options.core;
     if (instance_id !== null) nodes.fill({ tenant_id, instance_id }, mesh_id);
@@ -127,12 +127,12 @@ export class Dispatcher {
     return null;
   }
 
-  /** Sends what was taken from a queue. Never rejects. */
+  /** Sends a dispatch that was taken from a queue. Never rejects. */
   async #run(open: OpenDispatch, isInTime: () => boolean): Promise<void> {
     if (!this.#start(open, isInTime)) await this.#release(open);
   }
 
-  /** @returns its end; null when nothing was sent, and nothing will be */
+  /** @returns the end of the dispatch; null when nothing was sent, and nothing will be */
   #start(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
     const { runner, core } = this.#options;
     const ended = runner?.send(open, isInTime);
@@ -148,7 +148,7 @@ export class Dispatcher {
     return end;
   }
 
-  /** Nothing was sent, because this process has no room for the agent or no connection to it by now: the message goes on. Never rejects. */
+  /** Nothing was sent, because this process has no room for the dispatch or no connection to the agent any more: the message is queued again. Never rejects. */
   async #release(open: OpenDispatch): Promise<void> {
     const { core, dispatches, runner } = this.#options;
     try {

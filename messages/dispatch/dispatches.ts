@@ -26,7 +26,7 @@ export interface OpenDispatch extends DispatchRef {
   /** Address of a hosted agent; null for a connected one. */
   public_url: string | null;
   agent_card: Record<string, unknown>;
-  /** The credential that a hosted agent wants of the platform, sealed; null: the platform's own token. */
+  /** The credential that the platform sends to a hosted agent, sealed; null: the platform's own token. */
   dispatch_auth: Buffer | null;
   epoch: number;
   attempt: number;
@@ -35,7 +35,7 @@ export interface OpenDispatch extends DispatchRef {
   sent_at: Date | null;
   /** Null until sent. The clock of the sending node decides. */
   deadline_at: Date | null;
-  /** The agent's own ids if it is an A2A server that asked a question before. */
+  /** The A2A server's own ids, if the agent is one and has asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
   produced: Produced;
@@ -44,7 +44,7 @@ export interface OpenDispatch extends DispatchRef {
   payload: DispatchPayload;
 }
 
-/** A dispatch that its node may open for the agent of the one that ends, as the agent's next. */
+/** The dispatch that may be opened with the agent's next message, in the transaction that ends its last one. */
 export interface NextDispatch {
   /** The node that sends it. */
   mesh_id: string;
@@ -62,7 +62,7 @@ export interface AnswerOrFailure {
   /** The plan that the agent proposes, as it sent it. */
   plan_proposal?: unknown;
   error?: { code: string; message: string };
-  /** The answer is not coming, and the agent may have acted: its connection is gone, or it says that it ends unfinished. Not of another failure that it reports. */
+  /** There will be no answer, and the agent may have acted: its connection is gone, or it says that it stops unfinished. Absent for other failures. */
   is_loss?: true;
   remote_task_id?: string;
   remote_context_id?: string;
@@ -70,14 +70,14 @@ export interface AnswerOrFailure {
   health?: 'well' | 'failing';
   /** What guards decided about it: the events are written with the end. */
   decisions?: DecisionEvent[];
-  /** A guard wants a human to approve it before it is delivered. Never of a failure. */
+  /** The guard that wants a human to approve the answer before it is delivered. Never set for a failure. */
   held?: GuardFinding;
 }
 
 /** The result of a dispatch, as its transport reports it. */
 export type AgentResult =
   | AnswerOrFailure
-  /** The agent may have acted, and its answer is not coming (AGENT_DISCONNECTED). */
+  /** The agent may have acted, and there will be no answer (AGENT_DISCONNECTED). */
   | { state: 'lost' }
   /** Nothing went out, or the agent says that it has begun nothing. */
   | { state: 'not_sent'; reason: string; health?: 'failing' /** For the log. */; cause?: string };
@@ -96,7 +96,7 @@ export interface DispatchEnd {
     | null;
   /** Why nothing was sent. */
   reason?: string;
-  /** What its agent gets next, on the record as sent; `again`: the taker is to try once more. */
+  /** The agent's next dispatch, already on the record as sent; `again`: the taker has to try in a transaction of its own. */
   next?: OpenDispatch | 'again';
 }
 
@@ -109,15 +109,15 @@ export interface LiveMessage {
   ended: Promise<DispatchEnd>;
 }
 
-/** When a dispatch counts as lost; without conditions whenever it is sent. */
+/** When a dispatch counts as lost. Without conditions each sent dispatch does. */
 export interface LossConditions {
-  /** The node that is gone: a dispatch that another one has by now is not lost. */
+  /** The node that is gone: a dispatch that belongs to another node by now is not lost. */
   mesh_id?: string | null;
-  /** Not while its agent may still continue it at another node. */
+  /** It is not lost while its agent may still continue it at another node. */
   unlessOffered?: boolean;
 }
 
-/** What ending a dispatch takes of it. */
+/** The members of a dispatch that its end needs. */
 export type EndingDispatch = DispatchRef &
   Pick<OpenDispatch, 'session_id' | 'produced'> &
   Partial<Pick<OpenDispatch, 'is_first'>>;
@@ -129,7 +129,7 @@ export interface Dispatches {
   /**
    * Records the result of a sent dispatch: dispatch, message, input request and events in one transaction.
    * @param epoch of the connection that brought the result; null for any
-   * @param next what may be opened in the same transaction
+   * @param next the dispatch of the agent's next message, which may be opened in the same transaction
    * @returns null when nothing was written: the dispatch has ended, or belongs to another epoch
    */
   end(
@@ -141,13 +141,13 @@ export interface Dispatches {
   /**
    * Releases a dispatch of which nothing was sent, and has its message queued again.
    * @param options.nothingSent releases it also when it is marked as sent: its owner knows that nothing went out
-   * @param options.restsFirst the caller takes the message further, later; a sweeper, if it dies
+   * @param options.restsFirst the caller takes the message's next step later; if the process dies, a sweeper does
    */
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean; restsFirst?: boolean }): Promise<void>;
   /**
-   * Ends a dispatch whose owner is gone. It fails with AGENT_DISCONNECTED if it was sent; else it is released. While a tool call of it waits
-   * for a human its message does not fail with it: the next dispatch carries the decision.
-   * @returns null when it did not fail
+   * Ends a dispatch whose owner is gone. If it was sent, its message fails with AGENT_DISCONNECTED; else it is released. A message whose skill is idempotent,
+   * or whose tool call waits for a human, does not fail: it gets another dispatch.
+   * @returns null when it was not ended as lost
    */
   failAsLost(ref: DispatchRef, conditions?: LossConditions): Promise<DispatchEnd | null>;
   /**

@@ -3,15 +3,15 @@ import type { OpenDispatch } from './dispatches.js';
 
 type TypedAgent = Pick<OpenDispatch, 'tenant_id' | 'agent_type' | 'instance_id'>;
 
-/** Types whose idle agents are remembered, and agents of one type. */
+/** Agent types of which idle agents are remembered, and how many agents of each. */
 const TYPES_MAX = 10_000;
 const AGENTS_MAX = 1_000;
 /** An agent that was idle for so long, in milliseconds, is forgotten. */
 const REMEMBERED_MS = 600_000;
 
 /**
- * Agents that had nothing more to do when they answered this process, the longest idle first. A guess that saves the search for the last free
- * agent among hundreds that are busy: whether one is idle the record decides (`choose_idle` in db/functions/routing/choose_agent.sql).
+ * Agents that had nothing more to do when they answered this process, the longest idle first. The list is a guess that saves the search for the last free agent
+ * among hundreds. The record decides whether one is idle (`choose_idle` in db/functions/routing/choose_agent.sql).
  */
 export class IdleAgents {
   /** By tenant and type: since when each is idle, on `performance.now()`. */
@@ -26,12 +26,12 @@ export class IdleAgents {
     this.#types.set(key, idle);
   }
 
-  /** It has got work. */
+  /** The agent has got work. */
   remove({ tenant_id, agent_type, instance_id }: TypedAgent): void {
     this.#types.peek(keyOf(tenant_id, agent_type))?.delete(instance_id);
   }
 
-  /** Some, others than in the call before. */
+  /** Up to `atMost` idle agents. They go to the end of the list, so that the next call gives others. */
   some(tenantId: string, agentType: string, atMost: number): string[] {
     const idle = this.#types.get(keyOf(tenantId, agentType));
     if (!idle) return [];

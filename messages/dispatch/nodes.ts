@@ -7,23 +7,23 @@ import type { DispatchRef } from './dispatches.js';
 import { createQueues } from './queues.js';
 import type { Taker } from './taker.js';
 
-/** A word to another node. */
+/** A notice to another node. */
 export type NodeNotice = { kind: 'fill'; agent: AgentRef } | { kind: 'canceled'; dispatch: DispatchRef };
 
 interface NodesOptions {
   core: Pick<MessageCore, 'db' | 'bus' | 'log' | 'limits' | 'workflowStarter'>;
   /** This process as a node; null without the mesh role. */
   own: { runner: Pick<DispatchRunner, 'meshId' | 'cancel'>; taker: Pick<Taker, 'fill' | 'look'> } | null;
-  /** Tells another node; a word may be lost. Null where no other is known. */
+  /** Sends a notice to another node; it may be lost. Null if this process reaches no others. */
   tell: ((meshId: string, notice: NodeNotice) => void) | null;
 }
 
-/** The node of a connected agent, or any one for a hosted agent, and whether it is hosted. No row for an agent that takes nothing. */
+/** The node of a connected agent, or any node for a hosted one, and whether it is hosted. No row if nothing can be sent to the agent. */
 const NODE_OF = `
   SELECT sending_node(NULL, a.mesh_id, a.saturated_on) AS mesh_id, a.deployment_mode = 'hosted' AS is_hosted
     FROM agents a WHERE a.tenant_id = $1 AND a.instance_id = $2 AND a.has_room IS NOT NULL`;
 
-/** The mesh nodes as this process reaches them: itself, and others by words over Redis. */
+/** The mesh nodes as this process reaches them: itself directly, others by notices over Redis. */
 export function createNodes({ core, own, tell }: NodesOptions): Nodes {
   const queues = createQueues(core);
   const inBackground = (work: Promise<void>, about: object): void =>
@@ -57,7 +57,7 @@ export function createNodes({ core, own, tell }: NodesOptions): Nodes {
     },
     look: (queue) => {
       const { instance_id } = queueTarget(queue.queue);
-      // What waits for one agent needs no search; without words to other nodes it is this one's, or its node looks by itself.
+      // A queue of one agent needs no search. Without notices to other nodes, the agent is this node's, or its own node finds the message in its next look.
       if (own && !tell && instance_id !== '') own.taker.fill({ tenant_id: queue.tenant_id, instance_id });
       else if (own) own.taker.look(queue);
       else if (tell) inBackground(lookFrom(queue), queue);
@@ -71,5 +71,5 @@ export function createNodes({ core, own, tell }: NodesOptions): Nodes {
   };
 }
 
-/** In a process that is no node and knows none: the nodes look for themselves. */
+/** For a process that is no node and reaches none: the nodes find messages in their next look. */
 export const NO_NODES: Nodes = { fill: () => undefined, look: () => undefined, cancel: () => undefined };

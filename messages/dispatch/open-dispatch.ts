@@ -17,7 +17,7 @@ function payloadOf(details: DispatchDetails): DispatchPayload {
   const uuid = uuidOf(details.dispatch_id);
   const { deadline_at, read_at } = details;
   const leftMs = deadline_at ? deadline_at.getTime() - read_at.getTime() : details.deadline_ms;
-  // What a caller sends in the place of an answer is none.
+  // A caller may have put `resolution` or `resolutions` into its metadata: these are no human's answers, and are dropped.
   const { accepted_output_modes: acceptedOutputModes, resolution: _, resolutions: __, ...sent } = details.metadata;
   const args = Args.safeParse(sent.args);
   const { resolution, resolutions } = details;
@@ -53,7 +53,7 @@ function payloadOf(details: DispatchDetails): DispatchPayload {
   };
 }
 
-/** The same for all dispatches of a message until a human answers: what the agent does then is something else. */
+/** The idempotency key: the same for all dispatches of a message until a human answers, because with an answer the agent does something else. */
 function attemptKey({ message_id, resolutions }: DispatchDetails): string {
   return Array.isArray(resolutions) ? `${message_id}:${resolutions.length}` : message_id;
 }
@@ -85,7 +85,7 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
   };
 }
 
-/** Bytes that JSON has in hexadecimal. */
+/** The bytes of a column that JSON carries in hexadecimal. */
 export const bytesOf = (hex: string | null): Buffer | null => (hex === null ? null : Buffer.from(hex, 'hex'));
 
 /** The row of a message that the accept transaction has just dispatched or queued, without a query. */
@@ -94,7 +94,7 @@ export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow 
   const at = new Date(accepted.accepted_at);
   const state = accepted.state as MessageState; // it was written
   const isSent = state === 'working';
-  // The spread is not the first member: an object that begins with so large a one is slow.
+  // `...draft` comes late, because an object literal that begins with a large spread is slow.
   return {
     state,
     turns: [],
@@ -118,7 +118,7 @@ export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow 
   };
 }
 
-/** The open dispatch of that message, which the accept transaction wrote as sent. */
+/** The dispatch that the accept transaction has just written as sent, without a query. */
 export function dispatchedNow(draft: NewMessage, accepted: DispatchedRow, dispatch_id: string): OpenDispatch {
   const at = new Date(accepted.accepted_at);
   const details: DispatchDetails = {
@@ -143,7 +143,7 @@ export function dispatchedNow(draft: NewMessage, accepted: DispatchedRow, dispat
   return openDispatchFrom(details);
 }
 
-/** A sum that stays an exact number, whatever agents report. */
+/** Adds tokens. The sum stays a safe integer, whatever agents report. */
 function addTokens(before: number, more: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, before + more);
 }
@@ -157,7 +157,7 @@ function sumOf(before: OfModel, more: OfModel) {
   };
 }
 
-/** The models of a message with a turn more. Beyond the bound, further models count as the last one in the list. */
+/** The usage of each model after one more turn. Beyond `messageModelsMax`, further models count as the last one in the list. */
 function addModel(before: readonly OfModel[], more: OfModel): OfModel[] {
   const found = before.findIndex(({ model }) => model === more.model);
   const place = found < 0 && before.length >= LIMITS.messageModelsMax ? before.length - 1 : found;

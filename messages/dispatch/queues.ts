@@ -10,11 +10,11 @@ import { bytesOf, openDispatchFrom } from './open-dispatch.js';
 /** Messages that wait for agents (db/functions/routing/queues.sql), and how nodes take them. */
 export interface Queues {
   /**
-   * Takes messages that wait for an agent, while it has room: opens their dispatches as sent.
-   * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent. `as_open`: they are opened as open,
-   * for policies to decide about them
+   * Takes queued messages for an agent while it has room: opens a dispatch of each, as sent.
+   * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent. `as_open`: they are opened as open, for
+   * policies to decide about them
    * @param dispatchIds of the new dispatches, as many as the node takes
-   * @param lent agents may have so many messages beyond the bound of the tenant
+   * @param lent how many messages beyond the tenant's bound its agents may have
    */
   take(
     agent: AgentRef,
@@ -22,11 +22,11 @@ export interface Queues {
     dispatchIds: string[],
     lent?: number,
   ): Promise<OpenDispatch[]>;
-  /** Agents with room for which messages wait in this queue, some of them, and the nodes that they are connected to; null for a hosted one. */
+  /** Some of the agents that serve this queue and have room, and the node that each is connected to; null for a hosted one. */
   agentsToFill(queue: WaitingQueue): Promise<{ instance_id: string; mesh_id: string | null }[]>;
   /** Tenants whose messages wait for agents. */
   waitingTenants(): Promise<string[]>;
-  /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
+  /** Queues of a tenant in which messages wait for agents, at most so many: those after the queue `after`; '' for the first ones. */
   waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
   /** How many messages agents of a tenant have, counted to 256 beyond its bound. */
   inFlight(tenantId: string): Promise<number>;
@@ -52,7 +52,7 @@ function detailsOf(row: TakenRow): DispatchDetails {
   };
 }
 
-/** A dispatch that was taken: its message is under way from now on, which its workflow shows. */
+/** Makes the dispatch of a taken row, and announces that its message is under way. */
 export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow): OpenDispatch {
   const open = openDispatchFrom(readable(detailsOf(row)));
   const { tenant_id, message_id, session_id } = open;
@@ -63,15 +63,15 @@ export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow
 
 type Announced = Pick<MessageCore, 'bus' | 'workflowStarter'>;
 
-/** Messages beyond the bound of a tenant that are counted. */
+/** How far beyond a tenant's bound its messages are counted. */
 const COUNTED_BEYOND = 256;
-/** Queues of a tenant in one round. */
+/** Queues of a tenant that one round looks at. */
 const ROUND_QUEUES_MAX = 100;
 
-/** Goes through the queues of a tenant in which messages wait, some in each round; the next one goes on behind them. */
+/** Goes through a tenant's queues that are not empty, `ROUND_QUEUES_MAX` in each round. The next round goes on after them. */
 export class QueueRounds {
   readonly #queues: Pick<Queues, 'waitingQueues'>;
-  /** The last queue that was seen of a tenant with more than one round takes. */
+  /** By tenant, the last queue of the round before, if there are more. */
   readonly #seen = new Map<string, string>();
 
   constructor(queues: Pick<Queues, 'waitingQueues'>) {
@@ -100,7 +100,7 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
         db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, hasRaised]);
       const rows = await take(false).catch((error: unknown) => {
         if (!isOwnFault(error)) throw error;
-        return take(true); // without the message that raises
+        return take(true); // sets aside the message that causes the error
       });
       return rows.map(({ taken }) =>
         as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(core, taken),

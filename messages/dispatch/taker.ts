@@ -16,9 +16,9 @@ import { QueueRounds, type Queues } from './queues.js';
 
 /** Dispatches that one transaction opens for an agent. */
 const TAKEN_AT_ONCE = 16;
-/** How often a node looks for queues whose agents have room: what a crash or a lost notice left undone. */
+/** How often a node looks at all queues, for what a crash or a lost notice left undone. */
 const EVERY_MS = 1_000;
-/** Agents that are tried because they were idle. */
+/** Agents that are tried for a queue because this node remembers them as idle. */
 const IDLE_TRIED = 4;
 const TENANTS_AT_ONCE = 4;
 /** Idle agents that are tried in one turn of a tenant that is at its bound. */
@@ -29,7 +29,7 @@ const PASSES_MAX = 16;
 /** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
 const SENT_WITHIN_MS = 5_000;
 
-/** Starts before a dispatch is written as sent. @returns whether it may still be sent: only the wall clock counts the time of a suspended machine */
+/** To be called before a dispatch is written as sent. @returns whether it may still be sent. Only the wall clock counts while the machine sleeps */
 export function sentInTime(): () => boolean {
   const [monotonic, wall] = [performance.now(), Date.now()];
   return () => Math.max(performance.now() - monotonic, Date.now() - wall) < SENT_WITHIN_MS;
@@ -37,9 +37,9 @@ export function sentInTime(): () => boolean {
 
 /** An agent that is being filled. */
 interface Filling {
-  /** It may have got room meanwhile. */
+  /** The agent may have got room meanwhile, and is filled once more. */
   again: boolean;
-  /** How many messages it has got in the end. */
+  /** How many messages it got. */
   done: Promise<number>;
 }
 
@@ -53,7 +53,7 @@ interface TakerOptions {
   send(open: OpenDispatch, isInTime: () => boolean): void;
 }
 
-/** An agent to which nothing could be sent takes nothing for so long, in milliseconds: at first, and at most after it was doubled each time. */
+/** The pause, in milliseconds, of an agent to which nothing could be sent. It begins with the first value and doubles up to the second. */
 const [PAUSE_MIN_MS, PAUSE_MAX_MS] = [250, 10_000];
 const PAUSED_MAX = 10_000;
 
@@ -64,13 +64,13 @@ interface Pause {
   untilMs: number;
 }
 
-/** What came of a pass over a queue: agents of this node that were found to have room for it, and how many messages those of this node have got. */
+/** A pass over a queue: `found`: agents of this node that have room; `taken`: how many messages agents of this node got. */
 interface Pass {
   found: string[];
   taken: number;
 }
 
-/** A take that was not made. */
+/** The result if no take was tried. */
 const NOTHING = { asked: 0, got: 0 };
 
 /**
@@ -90,10 +90,10 @@ export class Taker implements Taking {
   readonly #tenantsUnderWay = new Set<string>();
   readonly #turns = pLimit(TENANTS_AT_ONCE);
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
-  /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
+  /** By the id of an offered dispatch, the clock (`sentInTime`) that was started when it was offered. */
   readonly #offered = new Map<string, () => boolean>();
   readonly #lent: LentPlaces;
-  /** Agents without room at this node until what has ended counts no more. */
+  /** Agents that were full at this node when a dispatch ended, which still counted. They are filled once it does not. */
   readonly #crowded = new Set<string>();
   readonly #loop: Loop;
   #isStopping = false;
@@ -140,13 +140,13 @@ export class Taker implements Taking {
       if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
     if (this.#lent.hasRepaid(ended, end !== null)) return;
-    // Only what ends a message takes in its own transaction.
+    // Only `end_dispatches` takes in its own transaction: after `input_required` and `lost` the agent is filled.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
     else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
     else if (end && next === undefined && runner.running.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 
-  /** A dispatch of an agent has ended, and runs here no more. An agent to which nothing could be sent is left alone for a while. */
+  /** A dispatch has ended and no longer counts here. If nothing could be sent to the agent, it gets a pause. */
   ended(open: OpenDispatch, { state }: DispatchEnd): void {
     const key = agentKeyOf(open);
     if (state !== 'not_sent') {
@@ -159,13 +159,13 @@ export class Taker implements Taking {
     setTimeout(() => this.fill(open), ms).unref();
   }
 
-  /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
+  /** An agent may have got room: takes queued messages for it. Never throws; if it fails, the next look tries again. */
   fill(agent: AgentRef): void {
     const { tenant_id, instance_id } = agent;
     this.#inBackground(this.#joinFill(agent), { tenant_id, instance_id });
   }
 
-  /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
+  /** Messages wait in a queue: takes them for agents of this node that have room. Never throws. */
   look(queue: WaitingQueue): void {
     this.#inBackground(this.#lookAt(queue), { ...queue });
   }
@@ -182,8 +182,8 @@ export class Taker implements Taking {
   }
 
   /**
-   * Each tenant's queues in turns of its own, so that one with thousands, or one whose queues cannot be read, keeps none of another waiting: a tenant
-   * whose turn lasts has none in the next round.
+   * Gives each tenant a turn, so that one with thousands of queues, or whose queues cannot be read, does not delay another. A tenant whose turn is still under
+   * way gets none in this round.
    */
   async #lookAtAll(): Promise<void> {
     const waiting = new Set(await this.#options.queues.waitingTenants());
@@ -218,7 +218,7 @@ export class Taker implements Taking {
     if (mayBeAtBound && !this.#isStopping) await this.#lend(tenantId, idle);
   }
 
-  /** Where nothing but the bound of a tenant keeps agents idle, some of them get a message each, whichever comes first by chance. */
+  /** If only the tenant's bound keeps agents idle, some of them get one message each, beginning with a random one. */
   async #lend(tenant_id: string, idle: string[]): Promise<void> {
     const { queues, runner } = this.#options;
     let left = this.#lent.settle(tenant_id, await queues.inFlight(tenant_id), runner.running.countOfTenant(tenant_id));
@@ -263,7 +263,7 @@ export class Taker implements Taking {
     return { found: own.map(({ instance_id }) => instance_id), taken };
   }
 
-  /** Fills an agent; once more where that is asked for meanwhile. @returns how many messages it has got */
+  /** Fills an agent. If that is asked for again while it is being filled, it is filled once more. @returns how many messages it has got */
   #joinFill(agent: AgentRef): Promise<number> {
     const key = agentKeyOf(agent);
     const before = this.#filling.get(key);
@@ -293,7 +293,7 @@ export class Taker implements Taking {
   }
 
   /**
-   * @param lent takes one message, where agents of the tenant have less than so many beyond its bound
+   * @param lent if above 0, takes one message, as long as the tenant is less than this beyond its bound
    * @returns how many messages it asked for, and how many the agent has got
    */
   async #take(agent: AgentRef, lent = 0): Promise<{ asked: number; got: number }> {
@@ -301,7 +301,7 @@ export class Taker implements Taking {
     const { tenant_id } = agent;
     const { atMost, epoch } = runner.roomFor(agent);
     if (atMost === 0 || (this.#pauses.get(agentKeyOf(agent))?.untilMs ?? 0) > performance.now()) return NOTHING;
-    await core.policies.guardsOf(tenant_id); // reads what is in force
+    await core.policies.guardsOf(tenant_id); // loads the tenant's policies, if they are not loaded
     const length = Math.min(lent > 0 ? 1 : TAKEN_AT_ONCE, atMost);
     const dispatchIds = Array.from({ length }, () => newId('dsp'));
     if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;

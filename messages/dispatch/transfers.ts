@@ -9,7 +9,7 @@ import { openDispatchFrom } from './open-dispatch.js';
 interface Transfer extends AgentRef {
   /** The node that offers them. */
   mesh_id: string;
-  /** Of the connection that the agent had. */
+  /** The epoch of the connection that the agent had. */
   epoch: number;
   /** SHA-256 of the tokens with which the agent may continue. */
   resume_token_hashes: Buffer[];
@@ -18,15 +18,15 @@ interface Transfer extends AgentRef {
   dispatches: OfferedDispatch[];
 }
 
-/** `progress()`: what the transport needs to continue it, made when it is written, because of all dispatches together it may be large. */
+/** `progress()`: what the transport needs to continue the dispatch. It is made only when it is written, because for all dispatches together it may be large. */
 interface OfferedDispatch {
   dispatch_id: string;
   progress(): string;
 }
 
 /**
- * Offers dispatches to the agent's next node. Their states do not change; nobody ends them until a node claims them or the window is over. One
- * that has ended, or that another node has, is not offered.
+ * Offers dispatches to the agent's next node. Their states do not change; nobody ends them until a node claims them or the window is over. A dispatch that has
+ * ended, or belongs to another node, is not offered.
  */
 export async function offerDispatches(tx: Tx, transfer: Transfer): Promise<void> {
   const { tenant_id, instance_id, mesh_id, epoch, resume_token_hashes: hashes, window_ms } = transfer;
@@ -62,8 +62,8 @@ export interface TransferredDispatch {
 }
 
 /**
- * Claims those of these dispatches that are still offered, sent and their messages' current ones: from the commit on they belong to this node
- * and epoch. What is known of them stays where it was offered, until `forgetOffers`.
+ * Claims those of these dispatches that are still offered, sent and their messages' current ones: from the commit on they belong to this node and epoch. Their
+ * offers, with the progress, stay on the record until `forgetOffers`.
  * @returns their ids
  */
 export async function claimDispatches(
@@ -82,7 +82,7 @@ export async function claimDispatches(
   return claimed.map(({ dispatch_id }) => dispatch_id);
 }
 
-/** Reads claimed dispatches with what is known of them. Those that have ended meanwhile are missing. */
+/** Reads claimed dispatches with their progress. Those that have ended meanwhile are missing. */
 export async function readClaimed(
   tx: Tx,
   { tenant_id, instance_id }: AgentRef,
@@ -118,7 +118,7 @@ export async function offerAgain(
   );
 }
 
-/** Deletes what was offered of claimed dispatches. */
+/** Deletes the offers of claimed dispatches. */
 export async function forgetOffers(tx: Tx, { tenant_id, instance_id, dispatchIds, epoch }: Claimed): Promise<void> {
   await tx.query(
     'DELETE FROM dispatch_transfers WHERE tenant_id = $1 AND instance_id = $2 AND dispatch_id = ANY ($3) AND epoch < $4',

@@ -4,7 +4,7 @@ import { Loop } from '../../runtime/loop.js';
 import type { MessageCore } from '../core.js';
 
 const TICK_MS = 100;
-/** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
+/** Concurrent starts of workflows, in all and of one tenant. They are few, so that thousands that are due at once do not slow down other tenants. */
 const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
@@ -41,7 +41,7 @@ export class Watcher {
     this.#messages.set(message_id, { ref, dueMs: performance.now() + afterMs });
   }
 
-  /** Its agent has it no more. */
+  /** The agent no longer has the message. */
   remove(messageId: string): void {
     this.#messages.delete(messageId);
   }
@@ -60,13 +60,13 @@ export class Watcher {
     return due;
   }
 
-  /** Starts some that are due. @returns milliseconds until the next turn: none while there may be more */
+  /** Starts some of the workflows that are due. @returns milliseconds until the next turn; 0 while there may be more */
   async #turn(): Promise<number> {
     const due = this.#due();
     const results = await Promise.allSettled(due.map(({ ref }) => this.#start(ref)));
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((message, index) => {
-      // It may have ended meanwhile. Failed items are requeued last.
+      // The message may have ended meanwhile. A failed start is put at the end.
       if (!this.#messages.delete(message.ref.message_id) || results[index]?.status === 'fulfilled') return;
       this.#messages.set(message.ref.message_id, { ...message, dueMs: performance.now() + RETRY_MS });
     });

@@ -44,7 +44,7 @@ function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputReques
   };
 }
 
-/** A message whose agent asks. `dispatch_id`: of the dispatch that ends with it. */
+/** A message whose agent asks. `dispatch_id`: of the dispatch that the question ends; absent for a question that was held. */
 type AskingMessage = Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'session_id' | 'produced'> &
   Partial<Pick<OpenDispatch, 'dispatch_id'>>;
 

@@ -32,7 +32,7 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
   policy_id?: string;
   policy_name?: string;
   guard?: string;
-  /** What the policies were asked, without the arguments: those of a tool call an approver may edit, and a message has its own. */
+  /** What the policies were asked, without the arguments: an approver may edit those of a tool call, and those of a message are in its row. */
   policy_request?: PolicyRequest;
   terms: ApprovalTerms;
   /** Of what is asked about: `digestOf`. */
@@ -40,8 +40,8 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
 }
 
 /**
- * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Form and arguments are JSON as text,
- * which keeps the order of their members. Its events get their id here, so that a repeated statement writes the same.
+ * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Form and arguments are JSON as text, which keeps the
+ * order of their members. The id of its events is made here, so that a repeated statement writes the same events.
  */
 export function inputRequestCall({ terms, schema, arguments: given, ...request }: NewInputRequest) {
   const { timeout_seconds, ...rest } = terms;

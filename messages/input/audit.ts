@@ -23,7 +23,7 @@ interface DecisionRow {
   source: ApprovalRecord['source'];
   title: string | null;
   tool: string | null;
-  /** Null, and not whole, where the answer has no room for them. */
+  /** Null with `whole: false` if the response has no room for them. */
   arguments: Record<string, unknown> | null;
   whole?: boolean;
   executor: Executor | null;
@@ -93,7 +93,7 @@ function exportedOf(row: DecisionRow): ExportedApproval {
   return { ...recordOf(row), tenant_id, ...about };
 }
 
-/** Whose message or plan it is: the credentials, and the type of an agent. */
+/** The owner of a message or plan: its credentials, and the agent type if an agent sent it. */
 interface Owner {
   senders: string[];
   sender_agent_type: string | null;
@@ -111,14 +111,14 @@ const ABOUT = {
   },
 };
 
-/** Whether it is a caller's: by this credential, or by an agent of this type. */
+/** Whether a caller owns a message or plan: by its credential, or as an agent by its type. */
 function isOwner(caller: Caller, owner: Owner): boolean {
   return actsAs(caller) === null ? owner.senders.includes(caller.credential_id) : isSentBy(caller, owner);
 }
 
 /**
- * The decisions about a message or a plan, the oldest first. They outlive it.
- * @throws PlatformError NOT_FOUND; forbidden for a caller of the tenant whose it is not, without the scope `admin`
+ * The decisions about a message or a plan, the oldest first. They are kept after the message or plan is deleted.
+ * @throws PlatformError NOT_FOUND; forbidden for a caller who does not own it and lacks the scope `admin`
  */
 export async function getApprovals(
   db: Db,
@@ -140,7 +140,7 @@ export async function getApprovals(
   throw new PlatformError('forbidden', `This needs the scope admin, unless the ${what} is yours.`);
 }
 
-/** The decisions about a plan, as everybody sees them who sees the plan: without network addresses. */
+/** The decisions about a plan, without network addresses, for everybody who may see the plan. */
 export async function planDecisions(
   tx: Tx,
   { tenant_id, plan_id }: { tenant_id: string; plan_id: string },

@@ -23,7 +23,7 @@ export interface LinkedRequest {
   request: Omit<InputRequest, 'digest'>;
   /** Where the message stood when it was asked. */
   stage: InputStage;
-  /** Its digest: changes when another approver edits the arguments. */
+  /** The digest of the request. It changes when another approver edits the arguments. */
   version: string;
   /** Who asks, in words that people understand: `the policy “no deletions”`. */
   asked_by: string;
@@ -36,7 +36,7 @@ export interface LinkedMessage {
   message_id: string;
   parts: Part[];
   metadata: Record<string, unknown>;
-  /** What is to be approved, where it is an agent's output. */
+  /** The agent's output, if that is what is to be approved. */
   output?: HeldOutput;
   /** Who sent it, in words. */
   sent_by: string;
@@ -59,7 +59,7 @@ export interface LinkedPlan {
 export interface LinkedStep {
   step_id: string;
   description: string;
-  /** As given: outputs of other steps are not filled in. */
+  /** The parts as given: outputs of other steps are not filled in. */
   parts: Part[];
   /** Who gets it. */
   agent: NonNullable<PolicyRequest['agent']>;
@@ -70,7 +70,7 @@ export interface LinkedStep {
   max_attempts: number;
 }
 
-/** A request with what only its description needs. */
+/** The members of a request that only its description needs. */
 export interface DescribedRequest {
   state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
   policy_name: string | null;
@@ -144,7 +144,7 @@ export async function senderOf(
 }
 
 /**
- * What a callback token asks about a message. Changes nothing: whoever opens a link has decided nothing.
+ * What a callback token asks about a message. It changes nothing: opening a link is no decision.
  * @throws PlatformError unauthorized where the message is gone
  */
 export function describeRequest(core: Pick<MessageCore, 'db'>, token: FoundToken & MessageRef): Promise<LinkedRequest> {

@@ -15,7 +15,7 @@ export type RequestSubject = { tenant_id: string } & (
 export type TokenPurpose = RequestSubject &
   DecidingRule & {
     request_id: string;
-    /** Of what is asked, as the delivery announces it. */
+    /** The digest of the request, as the delivery announces it. */
     digest: string;
     expires_at: Date;
     /** Digest of where the delivery that carries it goes; none for the token of a Slack user. */
@@ -24,10 +24,10 @@ export type TokenPurpose = RequestSubject &
     slack_user?: string | null;
   };
 
-/** A callback token, and when it was used. `writers`: those of when it was issued and those of now. */
+/** A callback token, and when it was used. `writers`: the rule's writers at the time of issue and those of now. */
 export type FoundToken = TokenPurpose & {
   used_at: Date | null;
-  /** Whom the rule names now; nobody where it was deleted. */
+  /** The approvers that the rule names now; none if it was deleted. */
   approvers: string[];
 };
 
@@ -35,7 +35,7 @@ function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** Issues a token of 256 random bits for each purpose, in the transaction that writes what carries them. Only hashes are stored. */
+/** Issues a token of 256 random bits for each purpose, in the transaction that writes the deliveries with them. Only hashes are stored. */
 export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Promise<string[]> {
   const tokens = purposes.map(() => randomBytes(TOKEN_BYTES).toString('base64url'));
   const rows = purposes.map((purpose, index) => ({
@@ -79,10 +79,10 @@ export async function tenantOfToken(db: Db, token: string, id: string): Promise<
 
 const READ = `SELECT ${TOKEN} FROM ${FROM} WHERE c.token_hash = $1 AND c.tenant_id = $2`;
 
-/** Takes a token for the answer that it gives, or looks whether it could. */
+/** Spends a token, or only checks that it could be spent. */
 export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<FoundToken>;
 
-/** @throws PlatformError as `spendCallbackToken`, which is to follow: nothing is locked */
+/** @throws PlatformError as `spendCallbackToken`, which follows later: this locks nothing */
 export const checkCallbackToken: TakeToken = (tx, tenantId, token) => usableToken(tx, READ, tenantId, token);
 
 /**
@@ -108,10 +108,10 @@ async function usableToken(tx: Tx, read: string, tenantId: string, token: string
 const MISDIRECTED = `${READ} AND c.destination IS DISTINCT FROM $3 FOR UPDATE OF c`;
 
 /**
- * Sees to it that a token goes nowhere but where it was issued for. For another destination one is issued now, in its place, and the old one
- * dies; if it was used, it stays known as used. The caller's transaction stores what carries the new one.
+ * Keeps a token from being sent to another destination than it was issued for: then a new one is issued, and the old one is deleted, unless it was used. The
+ * caller's transaction stores the delivery with the new token.
  * @param writers of the rule, as they were when the destination was read
- * @returns the new token; null where the old one may go there, and where it answers nothing any more
+ * @returns the new token; null if the old one may go there, or no longer exists
  */
 export async function replaceMisdirected(
   tx: Tx,

@@ -11,18 +11,18 @@ type ReviewedRequest = Pick<AskedRequest, 'tool' | 'policy_id' | 'guard'> & { po
 const REQUEST = `
   SELECT tool, policy_request, policy_id, guard FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
-/** What an approver may not make of a call: the error for whoever may decide at all, and the events of its refusal. */
+/** An edit of a call that is refused: the error for the approver, and the events of the refusal. */
 export interface DeniedEdit {
   error: PlatformError;
   events: DecisionEvent[];
 }
 
 /**
- * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny, nor what others
- * than those that asked want approved, by other people perhaps. Before the decision's transaction, because an evaluator may be asked over the network; what is
- * approved then are these very arguments. No policy's bound is touched: the call has its person.
- * @param requestId of the open request, about which alone the decision may be
- * @returns null where nothing is against it
+ * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve arguments that they deny, or for which a policy
+ * or guard that has not asked wants an approval of its own. This runs before the decision's transaction, because an evaluator may be asked over the network;
+ * the decision then approves exactly these arguments. It does not count towards a policy's `max_calls`.
+ * @param requestId of the open request: the decision must be about this one
+ * @returns null if nothing forbids the edit
  * @throws PlatformError SERVICE_UNAVAILABLE while they cannot decide
  */
 export async function reviewArguments(

@@ -32,7 +32,7 @@ export function schemaProblem(schema: Record<string, unknown>): string | null {
 
 type Form = Pick<InputRequestRow, 'schema' | 'fields'>;
 
-/** Values of an enum in an error, and their length in it. */
+/** How many values of an enum an error lists, and with how many characters at most. */
 const [SHOWN_VALUES, SHOWN_CHARS] = [20, 300];
 
 /** Values that are allowed, as an error names them. */
@@ -50,10 +50,10 @@ function allowedBy({ params }: ErrorObject): unknown[] | undefined {
   return 'allowedValue' in params ? [params.allowedValue] : params.allowedValues;
 }
 
-/** Problems that one error names. */
+/** Problems that an error lists at most. */
 const SHOWN_PROBLEMS = 10;
 
-/** Why `data` does not fit the form, all problems; null when it fits. Without a schema `fields` lists the permitted names, and the values of choices. */
+/** All reasons why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names, and the values of choices. */
 export function formProblem({ schema, fields }: Form, data: Record<string, unknown>): string | null {
   const problems = schema ? schemaProblems(schema, data) : fieldProblems(fields ?? [], fields ? data : {});
   if (problems.length === 0) return null;
@@ -110,7 +110,7 @@ export function dataOfText({ schema, fields }: Form, text: string): Record<strin
 
 /** What is wrong with an answer to a form. */
 export interface FormProblem {
-  /** Absent where it is about no field. */
+  /** Absent if the problem is not about one field. */
   field?: string;
   /** A sentence for the person who fills it in. */
   text: string;
@@ -153,7 +153,7 @@ function problemOf(error: ErrorObject): FormProblem {
   return field === undefined ? { text } : { field: field.replaceAll('~1', '/').replaceAll('~0', '~'), text };
 }
 
-/** All that does not fit a form with a schema, in sentences for the person who fills it in: of each field the first. */
+/** The problems of an answer to a form with a schema, in sentences for the person who fills it in. Of each field only the first is given. */
 export function formProblems(
   { schema }: { schema?: Record<string, unknown> | undefined },
   data: Record<string, unknown>,

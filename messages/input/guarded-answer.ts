@@ -5,11 +5,10 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { recordMessageDecision } from '../record-decision.js';
 
 /**
- * Inspects an answer before it is taken: it goes to the agent as a message does. Nobody can be asked about an answer, so a finding that would
- * need approval denies. Before the decision's transaction, so that nothing is locked while the guards are read.
+ * Has guards inspect an answer before it is taken, because it goes to the agent like a message. Nobody can approve an answer, so a finding that would need
+ * approval denies it. This runs before the decision's transaction, so that nothing is locked while the guards are read.
  * @param answer comment and data, or the parts of a follow-up
- * @param mayAnswer asked where a guard finds something, before that is said or recorded: rejects for one who may not answer, false for a
- * repeated answer, which is taken already
+ * @param mayAnswer called before a finding is reported or recorded: rejects for somebody who may not answer; false for a repeat of an answer that was taken
  * @throws PlatformError forbidden when a guard denies it; the request stays open
  */
 export async function inspectAnswer(

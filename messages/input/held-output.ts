@@ -13,7 +13,7 @@ import { inputRequestCall } from './ask.js';
 
 const TITLE = 'The output of an agent waits for approval.';
 
-/** What is kept of an answer until a human has decided. */
+/** The members of an answer that are kept until a human has decided. */
 function heldOutput({ state, artifacts = [], status_message, input_request }: AnswerOrFailure): HeldOutput {
   return {
     state: state === 'input-required' ? state : 'completed',
@@ -23,10 +23,7 @@ function heldOutput({ state, artifacts = [], status_message, input_request }: An
   };
 }
 
-/**
- * An answer that a guard holds, as an `ask_call` (db/functions/input/ask_input.sql). The message keeps the output that it had; what the agent
- * has used counts from now on.
- */
+/** An answer that a guard holds, as an `ask_call` (db/functions/input/ask_input.sql). The message keeps its former output; the agent's usage counts now. */
 export function holdCall(
   dispatch: EndingDispatch,
   result: AnswerOrFailure,
@@ -100,7 +97,7 @@ export interface HeldRequest {
   digest: string;
 }
 
-/** The output of a message that waits for a human; null where none does. */
+/** The held output of a message; null if none waits for a human. */
 export async function findHeld(tx: Tx, tenantId: string, messageId: string): Promise<HeldRequest | null> {
   const [held] = await tx.query<HeldRequest>(HELD, [tenantId, messageId]);
   return held ?? null;

@@ -6,11 +6,11 @@ import { callerPrincipal, type Principal, slackPrincipal, tokenPrincipal } from 
 /** What a principal has seen of what is asked. */
 export interface Seen {
   digest: string;
-  /** The error where that has changed since. */
+  /** The error text if the digest has changed since. */
   changed: string;
 }
 
-/** Gives the principal, and the request that it answers and what it has seen of it if that is known. @param takeToken how a callback token is read */
+/** Gives the principal and, if known, the request that it answers and what it has seen of that request. @param takeToken how a callback token is read */
 export type Identify = (
   tx: Tx,
   takeToken: TakeToken,
@@ -42,7 +42,7 @@ export function byToken(tenantId: string, token: string, ip?: string): Identify 
 /** Where a decision on the page came from, and what was seen there. */
 export interface SeenPage {
   ip?: string;
-  /** Of the request as it was shown, by default as the token's delivery announced it; what was edited since is not decided. */
+  /** The digest of the request as the page showed it; by default the one that the token's delivery announced. A decision about edited arguments is refused. */
   version?: string;
 }
 

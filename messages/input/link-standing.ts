@@ -17,13 +17,13 @@ export interface LinkedDecision {
 
 /** What the holder of a link can still do about an open request, and what others did. */
 export interface LinkStanding {
-  /** Why nothing that the holder says would be taken. */
+  /** Why no decision of the holder would be taken. */
   refusal?: string;
   /** Why the holder can reject and not approve. */
   approval_refusal?: string;
   /** What was decided about the request as it is now, oldest first. */
   decisions: LinkedDecision[];
-  /** Whom the request names as those who may decide, by name, but for those who have. */
+  /** The approvers, by name, that the request names and that have not decided. */
   approvers: string[];
 }
 
@@ -82,7 +82,7 @@ const SECOND = `
          EXISTS (SELECT 1 FROM input_decisions d WHERE d.tenant_id = $1 AND d.request_id = $2 AND d.digest = q.digest AND d.voter = $4) AS has_voted
     FROM input_requests q WHERE q.tenant_id = $1 AND q.request_id = $2`;
 
-/** What an answer by this link would be refused for, as the decision itself would say it. */
+/** Why an answer by this link would be refused, in the words of the decision itself. */
 async function refusalOf(
   tx: Tx,
   token: FoundToken,

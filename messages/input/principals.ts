@@ -23,7 +23,7 @@ export interface Asker {
   agent: { instance_id: string } | { credential_id: string } | null;
 }
 
-/** The credentials that count as the sender of a message, the first one first: a repeat is also of who sent the message first. */
+/** The credentials that count as the sender of a message, the first one first: a retry also belongs to whoever sent the message first. */
 export function sendersOf(row: Pick<MessageRow, 'credential_id' | 'first_credential_id'>): string[] {
   const { credential_id, first_credential_id } = row;
   return first_credential_id === null ? [credential_id] : [first_credential_id, credential_id];
@@ -123,15 +123,15 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
   };
 }
 
-/** Whose vote it may be that comes through a rule: that of its writers, unless all are of scope `full`, who may make credentials of their own anyway. */
+/** Whose vote an answer through a rule may be: its writers'. None, if all of them have the scope `full` and could make credentials anyway. */
 function standsFor(writers: readonly RuleWriter[]): string[] {
   return writers.every(({ is_full }) => is_full) ? [] : writers.map(({ credential_id }) => credential_id);
 }
 
 /**
- * Whoever holds a callback token, over the API (`callback`) or on the page behind a link (`page`): whoever is at the destination of the delivery.
- * That destination counts once, however many tokens it gets for a request; and as one with the rule's writers, who may have pointed two
- * channels at themselves, unless all of them are of scope `full`.
+ * The holder of a callback token, over the API (`callback`) or on the page behind a link (`page`): whoever reads the destination of the delivery. A destination
+ * has one vote, however many tokens it gets for a request. Its vote may be that of a writer of the rule, who may have pointed two channels at themselves,
+ * unless all writers have the scope `full`.
  * @param rule whose delivery carried the token
  */
 export function tokenPrincipal(
@@ -159,8 +159,8 @@ export function requireNamed(userId: string, rule: SlackRule, request: Pick<Aske
 }
 
 /**
- * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The user
- * counts alone where the request itself names them and only credentials of scope `full` wrote the rule; else as one with the writers.
+ * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The vote counts as the
+ * user's own if the request itself names the user and only credentials of scope `full` wrote the rule; else it may be that of a writer.
  * @param rule whose delivery had the button
  */
 export function slackPrincipal(userId: string, rule: SlackRule, ip?: string): Principal {

@@ -18,7 +18,7 @@ import { askerOfMessage } from './principals.js';
 import { readResolution } from './resolution.js';
 import { checkInTime, checkNamed, checkSeen, takeDecision, type Voter } from './take-decision.js';
 
-/** The response of `/messages/{id}/resolve`. `message_id`: the id in its path, also where that is a plan's. */
+/** The response of `/messages/{id}/resolve`. `message_id`: the id in the path, even if it is a plan's. */
 export interface Resolved {
   message_id: string;
   plan_id?: string;
@@ -45,7 +45,7 @@ async function noOpenRequest(tx: Tx, row: MessageRow): Promise<PlatformError> {
   return new PlatformError('NOT_AWAITING_INPUT', `The message does not wait for an answer; it is ${row.state}.`);
 }
 
-/** After the commit: streams read the message again, it goes on, and its workflow hears of it. @param state the message's state after the decision */
+/** After the commit: notifies streams, takes the message's next step, and wakes its workflow. @param state the message's state after the decision */
 export function announceAnswer(core: MessageCore, row: MessageRow, state: MessageState): void {
   core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
   const { tenant_id, message_id, session_id } = row;
@@ -80,7 +80,7 @@ interface Deciding {
 
 /**
  * The open request of a message, for a principal who may decide about it, in time.
- * @param reviewedId the request for which the policies have looked at edited arguments: they count for no other that is opened meanwhile
+ * @param reviewedId the request whose edited arguments the policies have looked at: the decision must be about no other
  * @throws PlatformError as `resolveAs`
  */
 async function answerable(
@@ -98,8 +98,8 @@ async function answerable(
 }
 
 /**
- * Lets guards look at the answer, and policies at edited arguments, before anything is locked. They say something only to a principal who may
- * decide, in time; who may decide is asked again by `decide`.
+ * Lets guards look at the answer, and policies at edited arguments, before anything is locked. Their findings are shown only to a principal who may decide, in
+ * time. `decide` checks both again.
  * @returns the request for which edited arguments were looked at
  * @throws PlatformError forbidden for what is denied; and as `resolveAs`
  */
@@ -134,11 +134,10 @@ async function decide(tx: Tx, deciding: Deciding, reviewedId: string | undefined
 }
 
 /**
- * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
- * answer before that.
+ * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the answer before that.
  * @param identify runs again when the message is locked
- * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
- * digest, also where the digest is that of the token's delivery
+ * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT if the request's digest is
+ * not the one in the body, else the one that the token's delivery announced
  */
 export async function resolveAs(
   core: MessageCore,

@@ -20,14 +20,14 @@ export interface Voter {
 
 /** A decision about an open request. */
 export interface Answer {
-  /** Null: it does not answer a request of this kind. */
+  /** Null: the answer does not fit a request of this kind. */
   decision: Decision | null;
-  /** The error for such an answer begins so; its code is also that of an answer that does not fit the form. */
+  /** The error if `decision` is null; its text begins with `text`. Its code is also used if the answer does not fit the form. */
   invalid: { code: 'BAD_REQUEST' | 'INVALID_PARAMS'; text: string };
   comment?: string | undefined;
   /** The arguments of the tool call as the approver edited them. They have passed the policies. */
   arguments?: Record<string, unknown> | undefined;
-  /** The turn that it adds to the task's history; by default made from the decision. */
+  /** The turn that the answer adds to the task's history; by default it is made from the decision. */
   turn?: A2aMessage;
 }
 
@@ -64,10 +64,10 @@ export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>)
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
 }
 
-/** Of a decision that says what it has seen. */
+/** The error text for a decision whose own `digest` is outdated. */
 const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
 
-/** @param named requests that the decision is about, by its body or by its token. @throws PlatformError ALREADY_RESOLVED for another request */
+/** @param named ids of the request, from the decision's body, its token and the review. @throws PlatformError ALREADY_RESOLVED for another request */
 export function checkNamed(
   { request_id }: Pick<AskedRequest, 'request_id'>,
   named: readonly (string | undefined)[],
@@ -77,8 +77,8 @@ export function checkNamed(
 }
 
 /**
- * @param digest of what was read, as the decision says it
- * @param seen as it is known of whoever decides, where the decision does not say it
+ * @param digest the digest in the decision
+ * @param seen the digest that the principal is known to have seen, used if the decision has none
  * @throws PlatformError CONFLICT where what is asked has changed since
  */
 export function checkSeen(request: Pick<AskedRequest, 'digest'>, digest: string | undefined, seen?: Seen): void {
@@ -121,8 +121,8 @@ function decidedBefore(): PlatformError {
 }
 
 /**
- * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock and has asked
- * whether the principal may answer, and whether there still is time.
+ * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock and has checked that the principal may
+ * answer, and that the time is not over.
  * @returns the message's state afterwards: `working`, `failed` where a rejection ends it, `input-required` while the quorum is not reached
  * @throws PlatformError ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming what does not fit
  */

@@ -12,7 +12,7 @@ import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
 import type { InputStage } from '../input/ask.js';
 
-/** What goes on with a caller's trace. `sampled`: false where it is not sampled, else absent. */
+/** The parts of a caller's trace context that are passed on. `sampled`: false if the trace is not sampled, else absent. */
 export interface Propagation {
   baggage?: string;
   tracestate?: string;
@@ -30,7 +30,7 @@ export interface MessageRow extends MessageRef, SessionRef {
   parts: Part[];
   metadata: Record<string, unknown>;
   want_agent_type: string | null;
-  /** Of the caller's trace that it continues; null: it began one of its own (`traceIdOf`). */
+  /** The caller's trace that the message continues; null: the message began its own (`traceIdOf`). */
   trace_id: string | null;
   parent_span_id: string | null;
   propagation: Propagation | null;
@@ -64,7 +64,7 @@ export interface RunningRow
   want_instance_id: string | null;
   want_skill_id: string | null;
   current_dispatch_id: string | null;
-  /** How often the opening of a dispatch raised. */
+  /** How often a dispatch of the message could not be opened because of an error. */
   failed_openings: number;
   holds_slot: boolean;
   resolution: Resolution | null;
@@ -121,7 +121,7 @@ export interface AskedRequest
   allow_self: boolean;
   requested_at: Date;
   expires_at: Date;
-  /** When a human is asked again; null: not again. */
+  /** When a human is reminded; null: there is no further reminder. */
   remind_at: Date | null;
 }
 
@@ -163,7 +163,7 @@ export interface DispatchDetails
   deadline_at: Date | null;
   /** When the row was read, by the database's clock. */
   read_at: Date;
-  /** The agent's own ids if it is an A2A server that asked a question before. */
+  /** The A2A server's own ids, if the agent is one and has asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
   public_url: string | null;

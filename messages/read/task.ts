@@ -9,7 +9,7 @@ import type { LocalEnds } from '../stream/local-ends.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
-/** A caller whose message went out from this process waits this long before it subscribes to the bus; most messages have ended by then. */
+/** A call whose message was sent by this process waits this long before it subscribes to the bus. Most messages have ended by then. */
 const LIVE_MS = 2_000;
 
 /** The columns of a message that its task needs. */
@@ -52,7 +52,7 @@ function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): s
   return row.agent_type ?? row.want_agent_type;
 }
 
-/** A message of the agent in this task. `suffix` makes its id the same in every read. */
+/** A message of the agent in a task. Its id, with this `suffix`, is the same in every read. */
 export function agentMessage(
   row: Pick<MessageRow, 'message_id' | 'session_id'>,
   suffix: string,
@@ -169,8 +169,8 @@ export interface TaskWait {
 }
 
 /**
- * The task of a message that this process has sent, once it has ended; null when its row must be read. Most messages end at once, so the signal and
- * the subscription of a longer wait (stream/wait-for-task.ts) are made after `LIVE_MS` only, or once a human is asked about a tool call.
+ * The task of a message that this process has sent, once the message has ended; null when its row must be read: after `LIVE_MS`, or once a human is asked about
+ * a tool call. Only then are the signal and the subscription of a longer wait made (stream/wait-for-task.ts), because most messages end at once.
  */
 export async function liveTask(
   live: LiveMessage,

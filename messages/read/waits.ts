@@ -3,16 +3,16 @@ import type { Tx } from '../../db/pool.js';
 import { queueTarget } from '../queue-target.js';
 import type { MessageRow } from './rows.js';
 
-/** Messages that are counted before one in its queue. */
+/** How far the messages before one in its queue are counted. */
 const AHEAD_MAX = 10_000;
 
-/** What tells what a message waits for. */
+/** What a message waits for, as it is read. */
 export interface Wait {
-  /** Null: it is on its way. */
+  /** Null: it waits for nothing, and somebody is about to take its next step. */
   kind: WaitsFor['kind'] | null;
   since: Date;
   queue: string | null;
-  /** Of the queue. */
+  /** Whether an agent that serves the queue is online. */
   online: boolean | null;
 }
 
@@ -20,8 +20,8 @@ export interface Wait {
 const HAS_TURN = `NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id`;
 
 /**
- * The tenant's (`$1`) messages at rest, each a row of `running_messages` with its `Wait`: what `stepOf` in messages/supervise/next-step.ts finds as
- * it takes them further, which shows `agent`, `room` and `quota` as `room`. An expression that the reader leaves out is not worked out.
+ * The tenant's (`$1`) messages at rest, each a row of `running_messages` with its `Wait`: the same as `stepOf` in messages/supervise/next-step.ts finds, which
+ * shows `agent`, `room` and `quota` as `room`. Columns that a query does not use are not computed.
  * @param which condition on `running_messages r`, with an order and a limit if need be
  * @param inFlightMax SQL: messages of the tenant that agents may have at once; NULL: any number
  */
@@ -48,12 +48,12 @@ const WAIT = `
            AND b.queue = w.queue AND (b.resolution IS NULL, b.created_at) < (w.resolution IS NULL, w.created_at) LIMIT ${AHEAD_MAX}) AS before) END AS ahead
     FROM (${waiting(`r.message_id = $2 AND r.state IN ('submitted', 'working')`, '$3::integer')}) w`;
 
-/** What a queue is of, in the members that it names. */
+/** The target of a queue, with only the members that the queue names. */
 function targetOf(queue: string): WaitsFor['target'] {
   return Object.fromEntries(Object.entries(queueTarget(queue)).filter(([, name]) => name !== ''));
 }
 
-/** A wait as the API shows it; undefined for what is on its way. */
+/** A wait as the API shows it; undefined if `kind` is null. */
 export function waitsForOf({ kind, since, queue, online }: Wait): WaitsFor | undefined {
   if (kind === null) return undefined;
   const ofQueue = queue !== null && online !== null && { target: targetOf(queue), online };

@@ -15,7 +15,7 @@ interface Owned extends DispatchRef {
   mesh_id: string | null;
 }
 
-/** A dispatch that the record may name this node as the owner of, though it does not run here. */
+/** A dispatch that does not run here, although the record may name this node as its owner. */
 export interface UncertainDispatch {
   tenant_id: string;
   dispatch_id: string;
@@ -28,11 +28,11 @@ interface Uncertain extends UncertainDispatch {
   sinceMs: number;
 }
 
-/** So long after a statement whose answer is unknown its effect is on the record, or never will be, in milliseconds. */
+/** A statement whose answer was lost may take effect later. The record is looked at after the first time, and until the second, in milliseconds. */
 const [LOOK_AFTER_MS, FORGET_AFTER_MS] = [5_000, 60_000];
-/** One that could not be ended is left alone for so long, in milliseconds. */
+/** The pause, in milliseconds, after a dispatch could not be ended. */
 const FAILED_PAUSE_MS = 60_000;
-/** Those that are looked at in one round, and that are remembered: the oldest are forgotten first. */
+/** Dispatches that are looked at in one round, and that are remembered at most. The oldest are forgotten first. */
 const [LOOKS, NOTED_MAX] = [1_000, 20_000];
 
 interface LostDispatchesOptions {
@@ -42,7 +42,7 @@ interface LostDispatchesOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-/** Ends the dispatches that this node does not run, or runs no more, without a result of their agents. */
+/** Ends dispatches without a result: those that this node no longer runs, or never ran although the record names it as owner. */
 export class LostDispatches {
   /** By id, the oldest first. */
   readonly #uncertain = new Map<string, Uncertain>();
@@ -55,14 +55,14 @@ export class LostDispatches {
     this.#persist = persist;
   }
 
-  /** The record is looked at for it later, and it ends. */
+  /** Remembers a dispatch. `mend` ends it later, if it is on the record. */
   note(dispatch: UncertainDispatch): void {
     this.#uncertain.set(dispatch.dispatch_id, { ...dispatch, sinceMs: performance.now() });
     const [oldest] = this.#uncertain.size > NOTED_MAX ? this.#uncertain.keys() : [];
     if (oldest !== undefined) this.#uncertain.delete(oldest);
   }
 
-  /** Ends those that turn out to be on the record. Rejects while the database is away; the next time goes on. */
+  /** Ends the remembered dispatches that are on the record. Rejects while the database is away; the next call goes on. */
   async mend(): Promise<void> {
     const nowMs = performance.now();
     const due = [...this.#uncertain.values()].filter(({ sinceMs }) => nowMs - sinceMs >= LOOK_AFTER_MS).slice(0, LOOKS);
@@ -76,7 +76,7 @@ export class LostDispatches {
     }
   }
 
-  /** Ends it if the record names this node as its owner. What fails is not repeated here: one that fails for good keeps no other waiting. */
+  /** Ends a dispatch if the record names this node as its owner. A failure is not retried here, so that one that fails for good does not delay the others. */
   async #endOurs({ tenant_id, dispatch_id, neverSent }: Uncertain): Promise<'ended' | 'not_ours' | 'failed'> {
     const { dispatches, meshId, log } = this.#options;
     try {
@@ -106,7 +106,7 @@ export class LostDispatches {
   /** Releases a dispatch of which nothing went out, so that its message is queued again. */
   async release(ref: DispatchRef, reason: string): Promise<DispatchEnd> {
     await this.#persist(() => this.#options.dispatches.release(ref, reason, { nothingSent: true }));
-    // Also when it was not released: the commit of an earlier attempt may have done that.
+    // Even if this call released nothing: an earlier attempt may have, whose answer was lost.
     return notSent(reason);
   }
 

@@ -12,21 +12,21 @@ import type { TransportResult } from './transport.js';
 
 type ArtifactEvent = Extract<BusEvent, { kind: 'artifact' }>;
 
-/** How events name what is inspected here. */
+/** How the events of guards name what they inspect here. */
 const ACTION = { action: 'output', tool: null };
 
-/** What comes from the agent of one dispatch, on its way to the followers of the message and to the record. */
+/** The output of one dispatch, which guards inspect before streams and the record get it. */
 export class GuardedOutput {
   readonly #running: RunningDispatch;
   readonly #publish: (event: BusEvent) => void;
   #guards: GuardSettings | null | undefined;
-  /** What came before the guards were known. */
+  /** Events that came before the guards were known. */
   #early: BusEvent[] = [];
   /** By artifact; null where no guard looks at streams. */
   readonly #streams = new Map<string, StreamInspector<ArtifactEvent> | null>();
   readonly #allowed: GuardFinding[] = [];
   #denial: GuardFinding | undefined;
-  /** A human is to approve the answer; what comes of it from here on is published to nobody. */
+  /** A guard wants a human to approve the answer. From here on nothing of it is published. */
   #hold: GuardFinding | undefined;
 
   constructor(running: RunningDispatch, publish: (event: BusEvent) => void) {
@@ -43,14 +43,14 @@ export class GuardedOutput {
     return this.#denial !== undefined;
   }
 
-  /** The guards of the tenant are known; what came before is looked at now. Of two calls the first counts. */
+  /** Sets the tenant's guards, and inspects the events that came before. Only the first call counts. */
   use(guards: GuardSettings | null): void {
     if (this.#guards !== undefined) return;
     this.#guards = guards;
     for (const event of this.#early.splice(0)) this.publish(event);
   }
 
-  /** Publishes what nothing is found in, as soon as that is certain. */
+  /** Publishes an event as soon as it is certain that guards find nothing in it. */
   publish(event: BusEvent): void {
     if (this.#denial || this.#hold) return;
     if (this.#guards === undefined) this.#early.push(event);
@@ -69,12 +69,12 @@ export class GuardedOutput {
     if (!isAnswer(result)) return result;
     const usable = withUsableForm(result);
     const { artifacts, status_message, input_request, error } = usable;
-    // Nobody is asked about a failure, which says enough without its text, nor about a plan, which others can read before the answer is delivered.
+    // No human is asked about a failure, which says enough without its text, or about a plan, which others could read before the answer is delivered.
     const canWait = usable.state !== 'failed' && usable.plan_proposal === undefined;
     if (guards)
       this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error }), { canWait }));
     for (const stream of this.#streams.values()) this.#release(stream?.end());
-    // A failure without output keeps nothing of what was streamed, and says what it was: a lost agent's work may be repeated.
+    // A failure without output stays what it was, because the work of a lost agent may be repeated; nothing that was streamed is kept.
     const keepsOutput = Boolean(usable.artifacts?.length) || usable.plan_proposal !== undefined;
     const denial = this.#denial ?? (!canWait && keepsOutput ? this.#hold : undefined);
     if (denial) return this.#denied(denial, usable);
@@ -120,7 +120,7 @@ export class GuardedOutput {
     this.#running.close('denied', denial.reason);
   }
 
-  /** The answer is not kept; what the agent used is. */
+  /** The failure in place of a denied answer. It keeps the usage, and nothing of the answer. */
   #denied(denial: GuardFinding, result: TransportResult): AnswerOrFailure {
     const { usage, health } = isAnswer(result) ? result : {};
     return {
@@ -138,14 +138,14 @@ function isAnswer(result: TransportResult): result is AnswerOrFailure {
   return result.state === 'completed' || result.state === 'failed' || result.state === 'input-required';
 }
 
-/** What a chunk of an artifact adds to its text, and the texts beside it. */
+/** The plain text of a chunk, which may continue the chunk before, and its other texts (metadata, data and file parts). */
 function textsIn({ artifactId: _, parts, ...about }: Artifact): [text: string, whole: ReturnType<typeof textsOf>] {
   const text = parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
   const beside = parts.map((part) => (part.kind === 'text' ? part.metadata : part));
   return [text, textsOf('', { ...about, parts: beside })];
 }
 
-/** Everything that comes from agents on this node goes through here before anybody sees it. */
+/** All output of agents on this node goes through here before it is published. */
 export class OutputGate implements Pick<ChunkBus, 'publish'> {
   readonly #options: Pick<SenderOptions, 'bus' | 'guards' | 'log'>;
   /** Outputs that are inspected, by message: a message has one dispatch at a time. */
@@ -170,16 +170,16 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
     if (guards instanceof Promise)
       guards.then(
         (found) => output.use(found),
-        () => undefined, // `end` reads them again
+        () => undefined, // `end` reads the guards again
       );
     else output.use(guards);
     return output;
   }
 
   /**
-   * The agent has answered, or the dispatch has ended otherwise. Without the guards nothing of an answer may be recorded, so this waits until
+   * To be called when the agent has answered, or the dispatch has ended otherwise. No answer may be recorded before guards have seen it, so this waits until
    * they can be read.
-   * @param output undefined where no guard looked at output when it began: then the answer is inspected as a whole, if one does now
+   * @param output what `begin` gave. Undefined: no guard looked at output then; if one does now, it inspects the whole answer
    * @param persist repeats work until the database is there
    * @returns the result to record
    */

@@ -13,8 +13,8 @@ export type ProposePlan = (
 
 /**
  * Writes the plan that a result proposes, before the result is recorded: a crash in between leaves a proposal that nobody has to approve.
- * @returns the result, as a failure where the proposal is refused; of output that is held nothing is kept then
- * @throws what may succeed when it is repeated
+ * @returns the result; a failure if the proposal is refused, without the output if that is held
+ * @throws errors after which a repeat may succeed
  */
 export async function withProposal(
   propose: ProposePlan,

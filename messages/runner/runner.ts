@@ -28,7 +28,7 @@ export interface RunnerOptions extends SenderOptions {
 /** Runs every dispatch of this process: has its transport send it and records its end. */
 export class DispatchRunner {
   readonly meshId: string;
-  /** What transports publish goes through it: guards see it before anybody else does. */
+  /** Transports publish through it, so that guards inspect all output first. */
   readonly output: DispatchSender['output'];
   readonly counts: DispatchSender['counts'];
   readonly #running: RunningDispatches;
@@ -69,7 +69,7 @@ export class DispatchRunner {
     this.#saturation.start();
   }
 
-  /** From here on agents get what waits for them. */
+  /** From here on agents get queued messages. */
   takeBy(taking: Taking): void {
     this.#sender.taking = taking;
   }
@@ -79,14 +79,14 @@ export class DispatchRunner {
     return this.#closing.signal;
   }
 
-  /** What runs, to be counted and waited for. */
+  /** The running dispatches, to be counted and waited for. */
   get running(): Pick<RunningDispatches, 'size' | 'countOf' | 'countOfTenant' | 'whenAgentIdle' | 'whenIdle'> {
     return this.#running;
   }
 
   /**
-   * Resolves when routing knows that this node has no room for the agent, if so, or could not be told in time. To be awaited before a
-   * dispatch that `send` has refused is released, so that another agent or node takes its message.
+   * If this node has no room for the agent, resolves when that is on the record, where routing reads it, or could not be written in time. To be awaited before
+   * a dispatch that `send` has refused is released, so that another agent or node takes its message.
    */
   async saturationKnown(agent: AgentRef): Promise<void> {
     await this.#saturation.known(agent);
@@ -104,10 +104,7 @@ export class DispatchRunner {
     return !this.#draining && this.#running.hasRoomFor(tenantId);
   }
 
-  /**
-   * Reserves a dispatch before the transaction commits that opens it. @returns false when nothing new is taken; else `releaseReservation` is to be
-   * called after `send`.
-   */
+  /** Notes the id of a dispatch before the transaction that opens it. @returns false while the node drains; else `releaseReservation` must follow `send` */
   reserve(dispatchId: string): boolean {
     if (!this.#draining) this.#reservations.add(dispatchId);
     return !this.#draining;
@@ -126,14 +123,14 @@ export class DispatchRunner {
     const transport = this.#transports[open.deployment_mode];
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
-    // Who opened it did not see a connection of another epoch.
+    // If the epoch differs, the agent has reconnected since the dispatch was opened.
     if (reached.epoch !== open.epoch || !isInTime() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
     running.begin(this.#sender.sendAndRecord(running, open, isInTime));
     return running.done;
   }
 
-  /** A dispatch may or may not be on the record as sent by this node, and never will be sent. It is looked for, and released. */
+  /** A dispatch that may be on the record as sent by this node was not sent and never will be: if it is there, it is released. */
   noteNeverSent({ tenant_id, dispatch_id }: Omit<UncertainDispatch, 'neverSent'>): void {
     this.#sender.lost.note({ tenant_id, dispatch_id, neverSent: true });
   }
@@ -149,8 +146,8 @@ export class DispatchRunner {
   }
 
   /**
-   * Resolves when no dispatch of a connected agent is being recorded. Those that wait for the agent are not waited for, and none is `starting`: nothing
-   * is signed for it.
+   * Resolves when no dispatch of a connected agent is being recorded. It does not wait for dispatches whose agent has not answered. None is `starting`, because
+   * connected agents need no signed token.
    */
   async writesSettled(agentKey: string): Promise<void> {
     const running = this.#running.ofAgent(agentKey);
@@ -163,7 +160,7 @@ export class DispatchRunner {
   }
 
   /**
-   * Continues a dispatch that another node offered and this one accepted. It was reserved before the record named this node as its owner.
+   * Continues a dispatch that another node offered and this one accepted. The dispatch was reserved before the record named this node as its owner.
    * @param progress as for `Transport.adopt`
    */
   adopt(open: OpenDispatch, progress: string): void {

@@ -10,7 +10,7 @@ type Phase = 'starting' | 'sending' | 'recording';
 export class RunningDispatch implements DispatchStop {
   readonly ref: DispatchRef;
   readonly transport: Transport;
-  /** Resolves with its end. */
+  /** Resolves with the end of the dispatch. */
   readonly done: Promise<DispatchEnd>;
   readonly agentKey: string;
   /** Epoch of the connection that it runs under; a resume raises it. */
@@ -55,13 +55,13 @@ export class RunningDispatch implements DispatchStop {
     this.#phase = phase;
   }
 
-  /** It is closed on the record, or `denied`: a guard withholds its output. Its agent is told, and it stops. */
+  /** Stops a dispatch that is closed on the record, or `denied` (a guard withholds its output), and tells its agent. */
   close(state: string, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
     this.stop(state === 'denied' ? 'denied' : 'closed');
   }
 
-  /** The first reason counts, and none once the result is being recorded. */
+  /** Stops the wait for a result. Only the first reason counts, and none once the result is being recorded. */
   stop(reason: StopReason): void {
     if (this.#phase === 'recording' || this.#stopped) return;
     this.#stopped = reason;
@@ -70,8 +70,8 @@ export class RunningDispatch implements DispatchStop {
 }
 
 /**
- * Bounds what is in flight in a process and shares it among tenants: a tenant may take more while it has less than what is free. One tenant
- * alone gets half of `max`, and however many do all they can, another still finds room.
+ * Bounds what is in flight in a process and shares it among tenants: a tenant may take more while it has less than is still free. One tenant alone gets half of
+ * `max`, and there is always room left for another.
  */
 export class FairShare {
   readonly #max: number;
@@ -82,7 +82,7 @@ export class FairShare {
     this.#max = max;
   }
 
-  /** Whether the tenant may take nothing more now. @param part of what it may have, up to 1 */
+  /** Whether the tenant may take nothing more now. @param part of its share that counts as all of it, up to 1 */
   isUsedUp(tenantId: string, part = 1): boolean {
     return this.countOf(tenantId) >= part * (this.#max - this.#total);
   }

@@ -10,18 +10,18 @@ import { settledWithin } from '../../runtime/promises/settled-within.js';
 
 /** How often saturated agents are looked at. */
 const TICK_MS = 50;
-/** One that has only little room again gets messages after this time, so that its row is not written with every dispatch that ends. */
+/** An agent that has only little room again stays marked for this long, so that its row is not written with every dispatch that ends. */
 const LITTLE_ROOM_MS = 250;
-/** With less than this part of what it may have, it gets messages at once. */
+/** An agent with less than this part of its maximum has ample room: its mark ends at once. */
 const AMPLE_ROOM = 7 / 8;
 /** How long the release of a refused dispatch waits for its agent's mark. */
 const KNOWN_MS = 500;
 /** How often a mark is renewed; it is valid for five seconds. */
 const RENEW_MS = 1_000;
 const IDLE_MS = 60_000;
-/** Marks that are written at once, one of each tenant: they share the connections of the platform with its renewals and sweeps. */
+/** Concurrent writes of marks, one of each tenant. They share the platform's connections with the renewals of nodes and the sweeper. */
 const WRITES_AT_ONCE = 2;
-/** Marks of one tenant that wait; those beyond are written with the next renewal. */
+/** Writes of one tenant that may wait. Marks beyond are written with the next renewal. */
 const WRITES_WAITING_MAX = 1_000;
 
 export interface SaturationOptions {
@@ -47,8 +47,8 @@ interface Mark {
 }
 
 /**
- * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others, or
- * queue. It has nothing to do with agents that are not full. Where a mark is lost, a refused dispatch or the next renewal repeats it.
+ * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others, or queue. Agents that are
+ * not full cost nothing here. If the write of a mark fails, a refused dispatch or the next renewal repeats it.
  */
 export class Saturation {
   readonly #options: SaturationOptions;
@@ -89,7 +89,7 @@ export class Saturation {
     await this.#renew(mark);
   }
 
-  /** As `mark`, and does not wait long. */
+  /** As `mark`, but waits for `KNOWN_MS` at most. */
   async known(agent: AgentRef): Promise<void> {
     await settledWithin(this.mark(agent), KNOWN_MS);
   }
@@ -130,7 +130,7 @@ export class Saturation {
       mark.writtenAtMs = Number.NEGATIVE_INFINITY;
       const hasRoom = await this.#inTurn(mark, () => endSaturation(db, agent, meshId));
       mark.sinceMs = performance.now();
-      // Where it is full again, the next turn marks it.
+      // If the agent is full again, the mark stays, and the next turn writes it.
       if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
       if (hasRoom) fill(agent);
     });
@@ -140,7 +140,7 @@ export class Saturation {
     return this.#turns.run(agent.tenant_id, write);
   }
 
-  /** One write at a time for each agent, so that the last one is what counts. */
+  /** One write at a time for each agent, so that the record has the last one. */
   #write(mark: Mark, work: () => Promise<void>): Promise<void> {
     if (mark.writing || performance.now() < mark.retryAtMs) return mark.writing ?? Promise.resolve();
     const failed = (error: unknown): void => {

@@ -12,11 +12,11 @@ import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions, Taking } from './sender-options.js';
 import type { TransportResult } from './transport.js';
 
-/** Successes of a hosted agent are counted this often: they are its sign of life. */
+/** A success of a hosted agent is counted at most this often. It shows that the agent lives. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
 const LOST = { state: 'lost' } as const;
-/** The code of a message that its agent's handler has failed. */
+/** The error code of a message if the agent's handler failed. */
 const HANDLER_FAILED = 'HANDLER_ERROR';
 
 type Delivery = () => Promise<TransportResult>;
@@ -24,7 +24,7 @@ type Delivery = () => Promise<TransportResult>;
 /** Dispatches that have ended, for metrics. */
 export interface DispatchCounts {
   byEnd: Partial<Record<DispatchEnd['state'], number>>;
-  /** How many took less than 2ⁿ milliseconds and not less than half of that, by n. */
+  /** By n, how many took at least 2ⁿ⁻¹ and less than 2ⁿ milliseconds. */
   byBitsOfMs: number[];
   ms: number;
 }
@@ -35,18 +35,18 @@ const noDispatches = (): DispatchCounts => ({ byEnd: {}, byBitsOfMs: new Array<n
 
 /** Sends dispatches that are marked as sent, and writes their ends to the record. While the database is away it retries. */
 export class DispatchSender {
-  /** What the transports publish goes through it. */
+  /** Transports publish through it. */
   readonly output: OutputGate;
   readonly counts: DispatchCounts = noDispatches();
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
-  /** What an agent gets next, asked for with the end of each of its dispatches; undefined where this process takes nothing from queues. */
+  /** Takes an agent's next message with the end of each dispatch; undefined in a process that takes nothing from queues. */
   taking: Taking | undefined;
-  /** Dispatches that this node does not run. */
+  /** Ends dispatches that this node does not run. */
   readonly lost: LostDispatches;
-  /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
+  /** By agent, when its next success may be counted, on `performance.now()`. Connected agents are in it only after a failure. */
   readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
-  /** By agent, whether failures of its handler are remembered; absent until it is known. */
+  /** By agent, whether the record has failures of its handler; absent while unknown. */
   readonly #hasFailed = new LRUCache<string, boolean>({ max: AGENTS_MAX });
 
   /** @param closing once it is aborted, each write is tried only once */
@@ -123,7 +123,7 @@ export class DispatchSender {
   /** Records a result. Never rejects. */
   async #record(running: RunningDispatch, open: OpenDispatch, result: AgentResult): Promise<DispatchEnd> {
     const { dispatches } = this.#options;
-    // Before the end is visible: a caller that sends again at the end finds the agent's health counted.
+    // Before the end is visible, so that a caller's next message finds the agent's health counted.
     await this.#countHealth(running, open, result);
     try {
       if (result.state === 'not_sent') return await this.lost.release(running.ref, result.reason);
@@ -156,13 +156,13 @@ export class DispatchSender {
       const end = await this.#endAndTake(open, result, epoch);
       if (end) return end;
       await transport.epochSettled?.(open);
-      if (running.epoch === epoch) break; // not a resume that raced with the result
+      if (running.epoch === epoch) break; // the agent has not resumed meanwhile, so another try would give the same
     }
     const [closed] = await this.persist(() => dispatches.closedAmong([ref]));
-    // A newer connection owns the agent. Unless that continues this dispatch, it fails it as lost as well.
+    // The dispatch belongs to a newer connection of the agent. Unless that one continues it, it also fails the dispatch as lost.
     if (!closed) return this.lost.fail(ref);
     transport.notifyClosed?.(open, closed.state, '');
-    // This very result may have closed it when only the database's answer was lost; then nothing was published.
+    // Perhaps this very result has closed it, and only the database's answer was lost: then nothing was published.
     bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
     return CLOSED;
   }

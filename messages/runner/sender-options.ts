@@ -8,15 +8,15 @@ import type { ChunkBus } from '../stream/bus.js';
 import type { ProposePlan } from './plan-proposals.js';
 
 /**
- * Takes the next message of an agent in the transaction that ends one. Of each dispatch that was sent, in this order: `offerNext`, its end on the record,
- * `sendNext`, it runs here no more, `Taker.ended`.
+ * Takes the next message of an agent in the transaction that ends one. The order for each dispatch that was sent: `offerNext`, the end is recorded, `sendNext`,
+ * the dispatch is removed from those that run here, `Taker.ended`.
  */
 export interface Taking {
-  /** An agent may have got room: it gets what waits for it. Never throws. */
+  /** An agent may have got room: takes queued messages for it. Never throws. */
   fill(agent: AgentRef): void;
-  /** What that transaction may open; undefined where the agent is to get nothing more now. */
+  /** The dispatch that the transaction may open; undefined if the agent must get nothing more now. */
   offerNext(ended: OpenDispatch): NextDispatch | undefined;
-  /** Sends what was opened, or has the agent get its next message otherwise. To be called after each `offerNext`. @param end null where nothing was written, or that is not known */
+  /** Sends the dispatch that was opened, or fills the agent. To be called after each `offerNext`. @param end null: not written, or unknown */
   sendNext(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void;
 }
 

@@ -1,19 +1,19 @@
 import type { AgentResult, OpenDispatch } from '../dispatch/dispatches.js';
 
-/** An agent of a dispatch. `epoch` as the record has it; null where the record was not asked. */
+/** The agent of a dispatch. `epoch`: of its connection, from the record; null if the record was not read. */
 export interface Destination {
   tenant_id: string;
   instance_id: string;
   epoch: number | null;
 }
 
-/** The result of a dispatch, or that its agent goes on with it at another node, which then records its end. */
+/** The result of a dispatch. `transferred`: the agent continues the dispatch at another node, which records its end. */
 export type TransportResult = AgentResult | { state: 'transferred' };
 
 /** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
 export type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
 
-/** What ends a transport's wait for a result. Not an AbortSignal: that is work and garbage for every message, and hardly one is stopped. */
+/** What ends a transport's wait for a result. It is no AbortSignal, which would cost time and memory for every message, while hardly any is stopped. */
 export interface DispatchStop {
   readonly stopped: StopReason | undefined;
   /** @param listener called once, when it stops; it replaces the listener before */
@@ -32,10 +32,7 @@ export interface Transport {
    * @param token from `sign`
    */
   send(dispatch: OpenDispatch, stop: DispatchStop, token?: string): Promise<TransportResult>;
-  /**
-   * As `send`, for a dispatch that its agent received from another node.
-   * @param progress what that node wrote of it
-   */
+  /** As `send`, for a dispatch that its agent received from another node. @param progress the output so far, as that node wrote it */
   adopt?(dispatch: OpenDispatch, progress: string, stop: DispatchStop): Promise<TransportResult>;
   /**
    * Offers the dispatches that are still running to the next nodes of their agents; their results here are then `transferred`. Called when

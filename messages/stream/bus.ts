@@ -10,8 +10,8 @@ export const BUFFERED_BYTES_MAX = 1024 * 1024;
 export const RETENTION_MS = 600_000;
 
 /**
- * An event of a message. `changed`: its row has changed; with `under_way` only because an agent has it; with `recorded` the row contains
- * all output so far, so that new subscribers begin here. `restarted`: the agent is lost, and the next one begins the answer anew.
+ * An event of a message. `changed`: the row has changed. With `under_way` it has changed only because an agent has got the message; with `recorded` the row
+ * contains all output so far, and new subscribers begin here. `restarted`: the agent was lost, and the next one begins the answer anew.
  */
 export type BusEvent =
   | { kind: 'changed'; under_way?: true; recorded?: true }
@@ -46,10 +46,7 @@ export interface ChunkBus {
    * which the next event continues. The returned function ends the subscription.
    */
   subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void;
-  /**
-   * The keys in Redis of these messages, or with null of the tenant, some thousands at most.
-   * @throws while Redis is away
-   */
+  /** The keys in Redis of these messages, or, with null, of the tenant: some thousands at most. @throws while Redis is away */
   keysOf(tenantId: string, messageIds: readonly string[] | null): Promise<string[]>;
   /**
    * Drops what this process retains of these messages, or with null of all messages of the tenant, and these keys.

@@ -8,7 +8,7 @@ interface Asked {
   reject: (error: unknown) => void;
 }
 
-/** Between two looks of one that waits: so many statements at most, however many wait. */
+/** The process makes at most so many statements in `watchMs`, however many calls and streams wait. */
 const LOOKS_PER_WATCH = 5;
 /** Messages that one statement looks at. */
 const LOOKED_AT_ONCE = 2_000;
@@ -19,8 +19,8 @@ const READ = `
    CROSS JOIN LATERAL (SELECT x.state, x.updated_at FROM messages x WHERE x.tenant_id = w.tenant_id AND x.message_id = w.message_id) m`;
 
 /**
- * Looks for all streams and waiting calls of this process whether their messages have changed, in case a notice was lost: those that ask
- * within a second share a statement, so that they cost the database the same however many they are.
+ * Checks for all streams and waiting calls of this process whether their messages have changed, in case a notice was lost. Those that ask within a window (a
+ * fifth of `watchMs`) share a statement, so that the number of statements does not grow with their number.
  */
 export class ChangeReader {
   #asked: Asked[] = [];
@@ -34,7 +34,7 @@ export class ChangeReader {
     this.#windowMs = watchMs / LOOKS_PER_WATCH;
   }
 
-  /** Whether the state of a message, or its time of change, is another one by now. */
+  /** Whether the state or `updated_at` of a message differs by now. */
   hasChanged(known: KnownMessage): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (this.#asked.length === 0) setTimeout(() => void this.#look(), this.#windowMs);

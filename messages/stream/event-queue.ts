@@ -12,7 +12,7 @@ export interface EventBatch {
   changed: boolean;
 }
 
-/** The longest time of a timer: whoever waits for work waits for its end. */
+/** The longest time that a timer can have: `unlessEvents` waits without a limit. */
 const SILENCE_MS_MAX = 2 ** 31 - 1;
 
 /** The bus events of a message in a bounded queue. A gap takes the place of events that did not fit. */

@@ -21,12 +21,12 @@ export interface LocalEnd extends Disposable {
   ended?: EndedRow;
 }
 
-/** Ends of messages that this process writes, for its callers that wait for them: they need not read the row. */
+/** Passes the ends of messages that this process writes to its waiting calls, so that these need not read the row. */
 export class LocalEnds {
   readonly #awaited = new Map<string, LocalEnd>();
   readonly #onAsked = new Map<string, () => void>();
 
-  /** One caller at a time follows a message: the one that has it accepted. */
+  /** Only one call at a time follows a message: the one that sent it. */
   follow(messageId: string): LocalEnd {
     const end: LocalEnd = { [Symbol.dispose]: () => void this.#awaited.delete(messageId) };
     this.#awaited.set(messageId, end);
@@ -39,7 +39,9 @@ export class LocalEnds {
     if (awaited) awaited.ended = ended;
   }
 
-  /** Calls `wake` once this process has a human asked about a call of the message. One caller at a time, as above. */
+  /**
+   * Calls `wake` once this process asks a human about a tool call of the message. One caller at a time, as in `follow`.
+   */
   wakeWhenAsked(messageId: string, wake: () => void): Disposable {
     this.#onAsked.set(messageId, wake);
     return { [Symbol.dispose]: () => void this.#onAsked.delete(messageId) };

@@ -13,7 +13,7 @@ import {
 
 const SWEEP_MS = 10_000;
 /**
- * What nobody has followed and nobody can resume is kept for callers that have their message's id and do not follow it yet. One that comes later
+ * Events that nobody has followed, and that are in the row, are kept this long for callers that know the message's id and do not follow it yet. A later one
  * polls the row (`watchMs`).
  */
 const UNFOLLOWED_MS = 10_000;
@@ -55,7 +55,7 @@ class MessageBuffer {
     return this.#bytes;
   }
 
-  /** Whether somebody may have a cursor of it, or its row lacks output. */
+  /** Whether a reader may hold a cursor of this message, or the row lacks output. */
   get isNeeded(): boolean {
     const newest = this.#events?.at(-1)?.cursor ?? 0;
     return this.#wasFollowed || newest > this.#recordedTo;

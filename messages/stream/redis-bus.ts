@@ -16,9 +16,9 @@ import {
 /** Bytes sent to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 const RETRY_MS_MAX = 1_000;
-/** Channels whose gaps are known. Readers of further ones get the dropped output with the final task only. */
+/** Channels whose gaps are remembered. For others, readers get dropped output only with the final task. */
 const GAPS_MAX = 10_000;
-/** Keys of a tenant that are found at once, or some more. */
+/** A search for keys of a tenant ends after so many, or some more. */
 const KEYS_MAX = 5_000;
 const SCANNED_AT_ONCE = 1_000;
 
@@ -86,7 +86,7 @@ export class RedisBus implements ChunkBus {
     const afterGap = this.#gaps.delete(channel) ? 1 : 0;
     this.#commands
       .appendEvent(channel, text, eventsMaxFor(bytes), this.#options.retentionMs, afterGap)
-      .then(() => this.#isAway && this.#noteReachable()) // it was full, and has room again
+      .then(() => this.#isAway && this.#noteReachable()) // Redis was full, and has room again
       .catch((error) => this.#drop(channel, event, error, afterGap === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;
@@ -110,7 +110,7 @@ export class RedisBus implements ChunkBus {
       return keys.filter((_, index) => found[index] === 1);
     }
     const keys = new Set<string>(); // a scan may give one twice
-    // Whatever carries the tenant's name: output of its messages, and its counts of calls.
+    // All keys with the tenant's id: output of its messages, and its counts of calls.
     for await (const found of this.#commands.scanStream({ match: `fleet:*${tenantId}*`, count: SCANNED_AT_ONCE })) {
       for (const key of found as string[]) keys.add(key);
       if (keys.size >= KEYS_MAX) break;

@@ -2,9 +2,9 @@ import type { Result } from 'ioredis';
 import { BUFFERED_BYTES_MAX, BUFFERED_EVENTS_MAX, type BusEvent, type BusItem } from './bus.js';
 
 /**
- * Appends an event, bounds the stream and announces id and event, in one step. Cursors are the sequence parts of the entry ids, which the
- * stream counts itself. The first is the server's clock, so that a stream that expired continues above the cursors that readers hold. A
- * cursor is skipped where output did not reach Redis, which readers see as a gap. `0-*` needs Redis 7 or Valkey.
+ * Appends an event, bounds the stream and announces id and event, in one step. Cursors are the sequence parts of the entry ids, which the stream counts itself.
+ * The first is the server's clock, so that a stream that expired continues above the cursors that readers hold. Where output did not reach Redis one cursor is
+ * skipped, which readers take for a gap. `0-*` needs Redis 7 or Valkey.
  */
 const APPEND = `
 local id = '0-*'
@@ -35,7 +35,7 @@ declare module 'ioredis' {
 /** The scripts of a connection that appends. */
 export const APPEND_SCRIPTS = { appendEvent: { lua: APPEND, numberOfKeys: 1 } };
 
-/** The length of a stream whose newest event has this size: few large events or many small ones, a few times the byte limit at most. */
+/** The length of a stream whose newest event has this size: fewer events if they are large. In all it may exceed the byte limit a few times over. */
 export function eventsMaxFor(bytes: number): number {
   return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
 }

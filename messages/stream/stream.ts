@@ -11,7 +11,7 @@ import { EventQueue } from './event-queue.js';
 import { StreamPosition } from './stream-position.js';
 import { endsCall, type Known, readWithRetry, type TaskCore } from './wait-for-task.js';
 
-/** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
+/** A stream that continues after a cursor waits this long for the bus's retained events; then it begins with the task. */
 const CATCH_UP_MS = 2_000;
 
 export interface StreamOptions {
@@ -75,7 +75,7 @@ function streamEventOf(
   }
 }
 
-/** The events of a batch and the state of the row: a resting state comes after the events and the missing artifacts, others before. */
+/** Emits the events of a batch and the state of the row. A state that ends a call comes after the events and the missing artifacts, any other before. */
 function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: BusItem[]): Generator<StreamItem> {
   const isKnown = position.hasState(current);
   if (isKnown && isLast) return;
@@ -100,7 +100,7 @@ function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: 
   yield { event: statusUpdate(task, isLast), cursor: position.cursor };
 }
 
-/** Reads the message: from the database, or from this process where it has sent the message. @param live null where it has not */
+/** Makes the function that reads the message: from the database, or from memory if this process has sent it. @param live null where it has not */
 function createReader(core: TaskCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
   let end: DispatchEnd['message'] | undefined;
   void live?.ended.then((ended) => {
@@ -143,7 +143,7 @@ export async function* streamTask(
   let position = after === undefined ? null : StreamPosition.parse(ref, after);
   using queue = new EventQueue(core, ref, position?.busCursor ?? 0);
   const read = createReader(core, ref, live, signal);
-  /** Events that came before the row was read go before its resting state. */
+  /** Reads the row, and adds the events that came before that, which go before a state that ends a call. */
   const readSnapshot = async (events: BusItem[], known?: Known): Promise<Snapshot> => {
     const current = await read(known);
     if (endsCall(current.row.state)) events.push(...queue.drain().events);

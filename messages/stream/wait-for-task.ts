@@ -19,7 +19,7 @@ export function endsCall(state: string): boolean {
   return isTerminal(state) || state === 'input-required';
 }
 
-/** What was read before, in a silence of the bus: it is read again only if it has changed since. Events that come meanwhile go first. */
+/** What was read before, when the bus has been silent: the message is read again only if it has changed. Events in the queue end that check. */
 export interface Known {
   message: MessageWithRequest;
   queue: EventQueue;
@@ -74,7 +74,7 @@ export async function waitForTask(
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
   using end = own && core.ends.follow(ref.message_id);
   let before = own?.written ?? null;
-  if (before) await nextChange(); // the bus keeps what was told between the commit and here
+  if (before) await nextChange(); // the bus retains notices of the time between the commit and here
   let known: Known | undefined;
   for (;;) {
     if (before && end?.ended) return taskOf({ ...before, ...end.ended }, null, options);
@@ -83,7 +83,7 @@ export async function waitForTask(
     before = row;
     if (endsCall(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     const { changed } = await nextChange();
-    // At its end a call does not wait for others that look, too.
+    // At `until` a call reads the row at once, and does not wait for the shared check.
     known = changed || Date.now() >= until || signal.aborted ? undefined : { message: current, queue, signal };
   }
 }

@@ -5,14 +5,14 @@ import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { MessageCore } from '../core.js';
 import { takeStep } from './next-step.js';
 
-/** Messages at once, of these at most so many of one tenant, and those of one tenant that wait; a sweeper takes those beyond. */
+/** Concurrent steps, those of one tenant, and steps of one tenant that may wait. A sweeper takes those beyond. */
 const [AT_ONCE, OF_TENANT_AT_ONCE, WAITING_MAX] = [32, 4, 2_000];
-/** Between two looks at a message whose evaluators are busy, in milliseconds, and how many there are before a sweeper looks. */
+/** While evaluators are busy: the pause between two looks at a message, in milliseconds, and the number of looks before it is left to a sweeper. */
 const [EVALUATORS_PAUSE_MS, EVALUATORS_LOOKS] = [500, 20];
 
 /**
- * Takes a message a step further in this process. Its workflow is started where it waits for a human, whose times it keeps, and told of
- * what follows.
+ * Takes a message a step further in this process. If the message waits for a human, its workflow is started, which keeps the times of the request. A workflow
+ * that watches the message is told of its end.
  * @param looksMax how often it looks while the evaluators of policies are busy
  * @throws while the database is away
  */
@@ -26,7 +26,7 @@ export async function advanceMessage(core: MessageCore, ref: MessageInput, looks
   }
 }
 
-/** Takes messages a step further in the background, in turns of the tenants. What fails, or has no turn, a sweeper repeats. */
+/** Takes messages a step further in the background; tenants take turns. A sweeper repeats steps that fail or get no turn. */
 export class Advancer {
   readonly #core: () => MessageCore;
   readonly #underWay = new Set<Promise<void>>();
@@ -50,7 +50,7 @@ export class Advancer {
     this.#waiting.add(message_id);
     const task = this.#turns
       .run(tenant_id, () => {
-        this.#waiting.delete(message_id); // what happens from here on is another step
+        this.#waiting.delete(message_id); // a change from here on needs another step
         return advanceMessage(core, { tenant_id, message_id, session_id });
       })
       .catch((error: unknown) => {

@@ -11,7 +11,7 @@ const OperatorDecision = z.strictObject({
   comment: z.string().max(4_096).optional(),
 });
 
-/** Whoever may write to the namespace of Temporal. They count once towards a quorum; who it was only Temporal can say. */
+/** Everybody who may write to the Temporal namespace. Together they have one vote towards a quorum; only Temporal knows who it was. */
 const OPERATOR: Principal = {
   type: 'temporal',
   id: 'signal',
@@ -23,8 +23,7 @@ const OPERATOR: Principal = {
 };
 
 /**
- * A decision that an operator has sent to the workflow of a message, as it came. One that is not allowed, or does not fit, changes nothing; the log
- * says why.
+ * Takes a decision that an operator has sent to the workflow of a message. One that is not allowed or not valid changes nothing; the log says why.
  * @throws PlatformError SERVICE_UNAVAILABLE or RATE_LIMITED: the signal is obeyed later
  */
 export async function resolveByOperator(core: MessageCore, ref: MessageRef, sent: unknown): Promise<void> {

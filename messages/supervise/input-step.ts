@@ -25,7 +25,7 @@ export function awaitedText(request: AskedRequest, id: string): string {
   ].join('\n');
 }
 
-/** Asks again, if that is due. @returns the request as it is then */
+/** Writes the reminder of a request, if it is due. @returns the request afterwards */
 async function remindIfDue<Request extends AskedRequest>(tx: Tx, request: Request, now: Date): Promise<Request> {
   if (request.remind_at === null || request.remind_at > now) return request;
   const [reminded] = await tx.query<Pick<AskedRequest, 'approvers' | 'remind_at'>>(
@@ -35,12 +35,12 @@ async function remindIfDue<Request extends AskedRequest>(tx: Tx, request: Reques
   return { ...request, ...reminded };
 }
 
-/** How a request goes on that nobody has decided. */
+/** A request that nobody has decided, and how long it still waits. */
 interface OpenWait<Request> {
   request: Request;
-  /** Until its end, in milliseconds. */
+  /** Milliseconds until the request expires. */
   left_ms: number;
-  /** Until its next reminder or its end. */
+  /** Milliseconds until its next reminder, or until it expires. */
   wait_ms: number;
 }
 

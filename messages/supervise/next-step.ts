@@ -15,14 +15,14 @@ import { type Step, stepError, type WaitStep, waits } from './step.js';
 /** Who looks at a message: its workflow, or a process that takes it a step further. */
 export type Looker = 'workflow' | 'process';
 
-/** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
+/** The error of a message that was to be dispatched again after a loss (docs/durability.md#idempotent-skills). */
 const OUT_OF_TIME = {
   code: 'DEADLINE_EXCEEDED',
   message: 'The agent was lost, and nobody did the message again in time.',
 };
 const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
-/** A message whose opening raised so often fails. */
+/** A message fails after so many errors while a dispatch of it was opened. */
 const FAILED_OPENINGS_MAX = 10;
 const NOT_OPENED = { code: 'INTERNAL', message: 'The platform failed to give the message to an agent.' };
 
@@ -37,7 +37,7 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
   return { kind: 'done', state, agent_type, ...stepError(error_code) };
 }
 
-/** What a step is decided with. */
+/** What the functions that decide a step need. */
 interface Context extends LockedMessage {
   gate: PolicyGate;
 }
@@ -67,15 +67,15 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   );
 }
 
-/** Should nobody tell it that its turn has come, a sweeper looks. */
+/** If nobody wakes the message when its turn has come, a sweeper looks at it. */
 const LOOK_LATER = `
   UPDATE running_messages SET wake_requested_at = look_later() WHERE tenant_id = $1 AND message_id = $2`;
 /** Waits for a transaction that is ending the message. No row: it has ended. */
 const STILL_RUNS = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR KEY SHARE';
 
 /**
- * The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it, and
- * passes over it while it is locked here: so an end that is under way is waited for.
+ * The step of a message in an ordered session that waits for another message of it; null when it is its turn. The end of the other message wakes this one, but
+ * skips it while it is locked here. So this waits for an end that is under way.
  */
 async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   for (;;) {
@@ -104,10 +104,10 @@ async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
   const asked = { ...row, state: 'input-required' as const };
   const request = await pendingRequest(tx, row.tenant_id, asked);
   if (!request) throw new Error('the request that was written just now is not open');
-  return personStep(context, asked, request); // its time may be over by a clock that is ahead of the database's
+  return personStep(context, asked, request); // it may have expired by a clock ahead of the database's
 }
 
-/** Delivers what its agent has answered and a human has approved: the message ends, or waits for the answer to its agent's question. */
+/** Delivers held output that a human has approved: the message ends, or waits for the answer to its agent's question. */
 async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: number): Promise<Step> {
   const state = await deliverHeld(context.tx, context.row, held, inputExpiryMs);
   if (state === 'input-required') return stoppedStep(context, { kind: 'asked' });
@@ -129,13 +129,13 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
   return stop && stoppedStep(context, stop);
 }
 
-/** Decides the step of a locked message. `waiting` in messages/read/waits.ts tells callers from the row what it waits for. */
+/** Decides the step of a locked message. `waiting` in messages/read/waits.ts computes the same for callers, from the row. */
 async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
   const step = await stepBeforeQueue(context);
   return step ? { step, queue: null } : roomStep(context, queueWaitMs);
 }
 
-/** Locks the session of a message, in which it is routed; null when no such message of the tenant runs. */
+/** Locks the session of a message, before the message; null when the message has ended or does not exist. */
 async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
   const [session] = await tx.query<SessionBinding>(
     `SELECT explicit, reserves, instance_id, agent_type FROM sessions WHERE tenant_id = $1
@@ -150,8 +150,8 @@ const WORKFLOW_LOOKS = `
   UPDATE input_requests SET wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL`;
 
 /**
- * Locks a message; null when it has ended. The wake-up of a message that waits for a human stays set unless its workflow looks: only that keeps
- * the times of the request.
+ * Locks a message; null when it has ended. While it waits for a human, only its workflow clears `wake_requested_at`, because only the workflow keeps the times
+ * of the request.
  */
 async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
   if (by === 'workflow') await tx.query(WORKFLOW_LOOKS, [tenant_id, message_id], 'workflow_heard');
@@ -172,7 +172,7 @@ interface Looked {
   /** The queue in which it waits for an agent. */
   queue: string | null;
   hasChanged: boolean;
-  /** It has a workflow, which is to hear of changes. */
+  /** The message has a workflow, which has to be told of changes. */
   isWatched: boolean;
 }
 
@@ -202,7 +202,7 @@ const EVALUATORS_BUSY_MS = 500;
 /** No evaluator is asked later than this in one step: a local activity has 20 s, and a decision takes up to 15. */
 const EVALUATION_STARTS_MS = 4_000;
 
-/** Nothing is decided yet about a message. @param row as it was read */
+/** The step of a message about which policies have not decided yet. @param row as it was read */
 function waitForPolicies(row: GatedRow): Looked {
   return { ...UNLOCKED, step: waits(row, 'evaluator', 'Waits for the evaluators of policies.', EVALUATORS_BUSY_MS) };
 }
@@ -227,7 +227,7 @@ async function decidedStep(core: MessageCore, ref: MessageRef, by: Looker, now: 
 }
 
 /**
- * Takes a message that rests a step further: it joins its queue, is decided about, is reminded of, or fails where its time is over. Postgres
+ * Takes a message that rests a step further: it joins its queue, policies decide about it, a human is reminded, or it fails because its time is over. Postgres
  * decides, so a repeated call, after a crash for example, gives the same step.
  */
 export async function takeStep(

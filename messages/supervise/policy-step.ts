@@ -21,7 +21,7 @@ export type GatedRow = RunningRow & {
   token: PolicyMessage['token'] | null;
 };
 
-/** What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on. */
+/** Why policies stop a message in this transaction. `failed`: it has to fail. `asked`: it waits for a human from now on. */
 export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' };
 
 /** A verdict about a message. */
@@ -34,7 +34,7 @@ interface Ruling {
 /** Verdicts that were given outside of a transaction, by the agent that they are about. */
 export type KnownVerdicts = Map<string, Verdict>;
 
-/** Leaves the transaction: the verdict may have to be waited for, and no lock is held meanwhile. */
+/** Thrown to leave the transaction, because the verdict may take time, and no lock may be held meanwhile. */
 export class VerdictNeeded extends Error {
   constructor(
     readonly row: GatedRow,
@@ -80,7 +80,7 @@ export class PolicyGate {
     this.#known = known;
   }
 
-  /** Decides whether the message may enter, if that is open. Null: it goes on. @throws VerdictNeeded */
+  /** Decides whether the message may enter, if that was left undecided. Null: it may. @throws VerdictNeeded */
   async admit(session: SessionBinding): Promise<Stop | null> {
     if (!this.#row.undecided) return null;
     const agent_type = await this.#typeOf(session);
@@ -93,14 +93,14 @@ export class PolicyGate {
 
   /** Decides about the dispatch that an agent has taken. Null: it may be sent. @throws VerdictNeeded */
   async rulingOn({ instance_id, agent_type }: ChosenAgent): Promise<Ruling | null> {
-    const chosen = { instance_id, agent_type }; // evaluators are told nothing else of it
+    const chosen = { instance_id, agent_type }; // evaluators see only these two members
     const dispatch = await this.#ask('dispatch', { ...wantedAgent(this.#row), ...chosen });
     if (dispatch.verdict.decision !== 'allow' && !this.#isApproved(dispatch.verdict, chosen)) return dispatch;
     await this.#record(dispatch.verdict, dispatch.request);
     return null;
   }
 
-  /** Does what a verdict other than `allow` says, after what was opened for the dispatch was undone. */
+  /** Follows a verdict other than `allow`. The caller has released the dispatch, if there was one. */
   async follow(ruling: Ruling, chosen: ChosenAgent | null): Promise<Stop> {
     const { scope, request, verdict } = ruling;
     await this.#record(verdict, request);
@@ -119,7 +119,7 @@ export class PolicyGate {
     return { kind: 'asked' };
   }
 
-  /** From here on the message is for the type that it was admitted for. */
+  /** Records the admission, and binds the message to the type that it was admitted for. */
   async #admitted({ verdict, request }: Ruling): Promise<void> {
     const { tenant_id, message_id } = this.#row;
     await this.#record(verdict, request);
@@ -152,7 +152,7 @@ export class PolicyGate {
     return verdict;
   }
 
-  /** A human was asked by the same policy, as it is now, about the same kind of agent. Had it been rejected, the message had failed. */
+  /** Whether a human has approved: this version of the policy has asked about this kind of agent. A rejection would have failed the message. */
   #isApproved(verdict: Verdict, chosen: ChosenAgent): boolean {
     return (
       verdict.decision === 'require_approval' && this.#row.asked_policies.includes(this.#approvalKey(verdict, chosen))

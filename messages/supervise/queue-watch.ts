@@ -9,7 +9,7 @@ import { createQueues, QueueRounds, type Queues } from '../dispatch/queues.js';
 const EVERY_MS = 1_000;
 /** Messages of a queue that fail in one round because no agent of it has been online. */
 const FAILED_MAX = 200;
-/** Messages of a tenant that wait and have workflows: those that have waited longest. */
+/** How many queued messages of a tenant get workflows: those that have waited longest. */
 const WATCHED_MAX = 200;
 const TENANTS_AT_ONCE = 4;
 /** Workflows that are started of a tenant in one round. */

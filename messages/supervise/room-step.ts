@@ -5,11 +5,11 @@ import { failedStep } from './failed-step.js';
 import type { GatedRow } from './policy-step.js';
 import { type Step, waits } from './step.js';
 
-/** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
+/** If the wait is over but an agent has room, the platform may have been slow: the message goes on, for up to this multiple of its wait. */
 const LATE_FACTOR = 10;
-/** And for so long beyond it at most, in milliseconds. */
+/** It goes on for at most so many milliseconds after the end of its wait. */
 const LATE_MAX_MS = 1_800_000;
-/** In milliseconds; so long it is given then. */
+/** The time that such a message gets, in milliseconds. */
 const LATE_MS = 1_000;
 
 /** How long a message may wait for an agent's room. */
@@ -18,7 +18,7 @@ interface RoomWait {
   since: Date;
   left_ms: number;
   waited_ms: number;
-  /** An agent has room. */
+  /** The wait is over, and an agent has room. */
   may_go: boolean;
 }
 
@@ -56,7 +56,7 @@ export interface LockedMessage {
   now: Date;
 }
 
-/** The step of a message that nothing but an agent's room keeps waiting. */
+/** The step of a message that waits only for an agent with room. */
 export async function roomStep(context: LockedMessage, offlineMs: number): Promise<QueuedStep> {
   const { tx, row, session, now } = context;
   const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);

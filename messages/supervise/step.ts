@@ -17,20 +17,20 @@ export interface DoneStep {
 /** A message that waits. */
 export interface WaitStep {
   kind: 'waits';
-  /** As callers read it (messages/read/waits.ts), with `room` for all that wait in a queue. `result`: an agent has it. */
+  /** As in messages/read/waits.ts, but `room` for all queued messages. `result`: an agent has the message. */
   waits_for: Exclude<WaitsFor['kind'], 'agent' | 'quota'> | 'result';
   state: string;
   agent_type: string | null;
   /** What is awaited, of whom, since when and until when; Markdown for the Temporal UI. */
   details: string;
-  /** After so long, in milliseconds, somebody has to look again, unless the message is woken. */
+  /** Milliseconds after which somebody has to look again, unless the message is woken before. */
   wait_ms: number;
 }
 
 /** Where a message stands. It goes into the history of its workflow, so it has only identifiers, states, times and the code of a failure. */
 export type Step = DoneStep | WaitStep;
 
-/** A workflow looks at a message that agents have, or could have, after so long at the latest, in milliseconds: a lost signal costs no more. */
+/** A workflow looks again after so long at the latest, in milliseconds, so that a lost signal delays it no longer. */
 const LOOK_MAX_MS = 600_000;
 
 /** The step of a message that waits. @param wait_ms at most `LOOK_MAX_MS` */

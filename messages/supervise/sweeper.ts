@@ -24,7 +24,7 @@ type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfSessi
 /** The key of each table, beside the tenant. */
 const KEYS = { running_messages: 'message_id', sessions: 'session_id', input_requests: 'request_id' };
 
-/** Rows that somebody is to look at. `mark`: the column by which they are found and claimed. */
+/** Rows whose next step nobody has taken in time. `mark`: the column by which they are found and claimed. */
 interface WatchedRows {
   table: keyof typeof KEYS;
   mark: 'wake_requested_at' | 'supervised_at' | 'wait_ends_at';
@@ -32,13 +32,13 @@ interface WatchedRows {
 }
 
 const WATCHED = {
-  /** Messages that were to go on. */
+  /** Messages whose next step nobody has taken. */
   unmoved_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state <> 'input-required'` },
   /** Messages whose wait for an agent is over. */
   overdue_messages: { table: 'running_messages', mark: 'wait_ends_at', condition: 'true' },
-  /** Messages that wait for a human and whose workflow was not there to see it. */
+  /** Messages that wait for a human, and whose workflow has not looked since. */
   unwatched_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state = 'input-required'` },
-  /** Decisions of which the workflow has not heard. Its message may have ended since. */
+  /** Decisions that the message's workflow has not read. The message may have ended since. */
   unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'message_id IS NOT NULL' },
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', condition: `status = 'active'` },
@@ -50,16 +50,16 @@ const KINDS = Object.keys(WATCHED) as Kind[];
 /** Due rows among which a batch is chosen, so that a tenant with thousands leaves room for those of others. */
 const CHOICE = 5_000;
 
-/** Whether a call was not begun. */
+/** Whether a call was dropped before it began. */
 const isLeft = (error: unknown): boolean => error instanceof DOMException && error.name === 'AbortError';
 
-/** How old a mark gets before the row is due. */
+/** How old a mark must be for its row to be due, in milliseconds. */
 type DueAfterMs = Record<WatchedRows['mark'], number>;
 
 const isDue = ({ mark, condition }: WatchedRows, dueAfterMs: DueAfterMs) =>
   `${mark} < now() - interval '${dueAfterMs[mark]} ms' AND ${condition}`;
 
-/** The due rows of a kind. The order makes a search read the end of the index, however large the table is. */
+/** The due rows of a kind. The order lets a search read the index from its oldest entry, however large the table is. */
 function dueRows(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
   return `FROM ${rows.table} WHERE ${isDue(rows, dueAfterMs)} ORDER BY ${rows.mark}`;
 }
@@ -111,7 +111,6 @@ export class Sweeper extends Loop {
     super({ name: 'sweeper', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.sweep() });
     this.#core = core;
     this.#temporal = temporal;
-    // What nobody has done is repeated.
     this.#dueAfterMs = { wake_requested_at: core.clocks.overdueMs, supervised_at: SUPERVISED_MS, wait_ends_at: 0 };
   }
 
@@ -126,7 +125,7 @@ export class Sweeper extends Loop {
     const query = claim(WATCHED[kind], this.#dueAfterMs);
     const claimed = await this.#core.db.system((tx) => tx.query<MessageInput>(query));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
-    // What evaluators hold up, for example, is due again later.
+    // Rows that are not begun in time, because evaluators are slow for example, are due again later.
     const timer = setTimeout(() => limit.clearQueue(), BATCH_MS);
     let failures = 0;
     const calls = claimed.map((row) =>

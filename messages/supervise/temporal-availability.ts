@@ -5,7 +5,7 @@ import { errorMessage } from '../../runtime/errors.js';
 
 const CHECK_TIMEOUT_MS = 5_000;
 
-/** The status codes of gRPC that repeating a call does not mend. */
+/** gRPC status codes after which repeating a call does not help. */
 const REFUSALS = {
   invalidArgument: 3,
   notFound: 5,
@@ -25,7 +25,7 @@ export class TemporalUnavailable extends Error {
 export interface TemporalTarget {
   options: ConnectionOptions & { address: string };
   namespace: string;
-  /** Of every client and worker. */
+  /** Used by every client and worker. */
   dataConverter: DataConverter;
 }
 
@@ -34,7 +34,7 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
 }
 
-/** Whether a call to Temporal failed in a way that repeating it may mend; the client wraps some errors. */
+/** Whether a failed call to Temporal may succeed when it is repeated. The client wraps some errors. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof TemporalUnavailable) return true;
   const status = statusOf(error);
@@ -73,7 +73,7 @@ export function checkAddress(address: string): void {
  */
 export async function checkNamespace(target: TemporalTarget): Promise<void> {
   const { namespace } = target;
-  // Without interceptors nothing is repeated: repetitions end with a deadline that hides the reason.
+  // Without interceptors the client does not retry: retries would end with a deadline error that hides the reason.
   const connection = Connection.lazy({ ...target.options, interceptors: [] });
   const describe = () => connection.workflowService.describeNamespace({ namespace });
   try {

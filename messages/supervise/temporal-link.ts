@@ -41,7 +41,7 @@ const ENDED_PAGE = 500;
 /** The state of a workflow, as far as the sweeper needs it. */
 type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
 
-/** The fate that a status of Temporal means. `COMPLETED` is no work of an operator, nor is a status that Temporal adds later. */
+/** The fate for a status of Temporal. `COMPLETED`, and any status that Temporal adds later, does not count as ended by an operator. */
 function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
   if (status === 'RUNNING' || status === 'CONTINUED_AS_NEW' || status === 'PAUSED') return 'running';
   return status === 'TERMINATED' || status === 'CANCELLED' || status === 'FAILED' || status === 'TIMED_OUT'
@@ -67,7 +67,7 @@ export class TemporalLink {
   readonly #own: ConnectedClient;
   #isPrepared = false;
   #hasSearchAttributes = false;
-  /** Over the worker's connection, on which the first task of a workflow can come back. */
+  /** A client over the worker's connection, needed for eager starts (`startMessage`). */
   #shared: ConnectedClient | null = null;
 
   /** Asks Temporal for nothing yet. @throws for an address that cannot be one */

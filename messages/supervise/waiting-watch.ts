@@ -10,13 +10,13 @@ const EVERY_MS = 10_000;
 const ASKED_EVERY = 6;
 /** How far the first question of a process looks back. */
 const FIRST_MS = 86_400_000;
-/** How far the next ones look back before the last: Temporal lists workflows some time after they ended. */
+/** How far the next questions look back before the last one, because Temporal lists workflows some time after they ended. */
 const OVERLAP_MS = 300_000;
 /** After this time, in milliseconds, a reminder or the end of a request is overdue: its workflow's own timer should have seen to it. */
 const OVERDUE_MS = 10_000;
 const BATCH = 200;
 
-/** Messages whose workflow has missed a time. By input_requests_due, which holds what is due. */
+/** Messages whose workflow has missed a time of their request, found by the index input_requests_due. */
 const OVERDUE = `
   SELECT w.tenant_id, w.message_id, w.session_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
    WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms'
@@ -51,8 +51,8 @@ async function restoreMessage(
 }
 
 /**
- * Watches over messages that have workflows. Nothing here grows with their number: a statement finds those whose time has come unnoticed, while
- * Temporal is away for example, and one question a minute asks Temporal which workflows operators have ended.
+ * Watches over messages that have workflows. Its cost does not grow with their number: one statement finds messages whose time has passed unnoticed (while
+ * Temporal was away, for example), and once a minute Temporal is asked which workflows operators have ended.
  */
 export class WaitingWatch extends Loop {
   readonly #core: MessageCore;
@@ -79,8 +79,8 @@ export class WaitingWatch extends Loop {
   }
 
   /**
-   * Fails the messages whose workflows operators have ended since the last time. One that cannot be restored holds up no other.
-   * @throws AggregateError of those that were not; the next time looks back as far as this one did
+   * Fails the messages whose workflows operators have ended since the last time. If one fails, the others are still handled.
+   * @throws AggregateError with the errors; the next call then looks back as far as this one did
    */
   async restoreEnded(): Promise<void> {
     const nowMs = Date.now();

@@ -11,7 +11,7 @@ import {
 } from '../../contracts/workflows.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Workflows that are asked for, or deleted, at a time. */
+/** Concurrent calls that describe or delete a workflow. */
 const AT_ONCE = 8;
 /** Workflows that one call lists at most; the next call lists the rest. */
 const LISTED_MAX = 1_000;
@@ -28,13 +28,13 @@ interface WorkflowRun {
   runId?: string;
 }
 
-/** Workflows: by their ids, and those whose ids begin in a way. */
+/** Workflows with these ids, and those whose ids begin with one of the prefixes. */
 export interface WorkflowNames {
   ids: readonly string[];
   prefixes?: readonly string[];
 }
 
-/** The workflows of deliveries. Those that were started again are found by how their ids begin. */
+/** The workflows of deliveries. Repeated starts have other ids, which are found by their prefix. */
 export function deliveryWorkflows(deliveries: readonly DeliveryInput[]): Required<WorkflowNames> {
   const prefixOf = (of: DeliveryInput) => ('config_id' in of ? pushWorkflowPrefix(of) : alertWorkflowPrefix(of));
   return {
@@ -63,7 +63,7 @@ export function sessionWorkflows(session: SessionInput, plans: readonly { plan_i
   return { ids: [sessionWorkflowId(session), ...ofPlans] };
 }
 
-/** What Temporal lists of them; an id that cannot be quoted is not listed. */
+/** The queries that list workflows. Ids that cannot be quoted are left out. */
 function queriesOf({ ids, prefixes = [] }: WorkflowNames): string[] {
   const quoted = (texts: readonly string[]) => texts.filter((text) => !/["'\\]/.test(text)).map((text) => `"${text}"`);
   return [
@@ -80,7 +80,7 @@ function inParts<Item>(items: readonly Item[], size: number): Item[][] {
   );
 }
 
-/** What Temporal answers of a run; false where it is not there. */
+/** Whether a run exists, from Temporal's answer to a call about it. */
 async function isThere(answer: Promise<unknown>): Promise<boolean> {
   try {
     await answer;
@@ -96,7 +96,7 @@ const describe = ({ connection, options: { namespace } }: Client, execution: Wor
 const remove = ({ connection, options: { namespace } }: Client, workflowExecution: WorkflowRun) =>
   isThere(connection.workflowService.deleteWorkflowExecution({ namespace, workflowExecution }));
 
-/** Does something with each of the runs. @returns those that were there */
+/** Calls `work` for each run. @returns the runs that exist */
 async function ofThose(
   temporal: TemporalLink,
   runs: readonly WorkflowRun[],
@@ -126,16 +126,16 @@ async function listRuns(temporal: TemporalLink, queries: readonly string[]): Pro
 }
 
 const idsOf = (runs: readonly WorkflowRun[]) => [...new Set(runs.map(({ workflowId }) => workflowId))];
-/** By the id alone: the newest run, which may not be listed yet. */
+/** Without a run id Temporal takes the newest run, which may not be listed yet. */
 const newestOf = (ids: readonly string[]): WorkflowRun[] => ids.map((workflowId) => ({ workflowId }));
 
-/** Finds workflows, and deletes them with their histories; those that run are terminated. */
+/** Finds workflows, and deletes them with their histories. Running ones are terminated. */
 export interface WorkflowErasure {
-  /** The ids of those that there are. */
+  /** The ids of those that exist. */
   find(workflows: WorkflowNames): Promise<string[]>;
-  /** The ids of a tenant's workflows that Temporal lists now and that there are, and whether it lists any: at most `LISTED_MAX`. */
+  /** The ids of a tenant's workflows that Temporal lists now and that still exist, at most `LISTED_MAX`, and whether it lists any. */
   findOfTenant(tenantId: string): Promise<{ isListed: boolean; ids: string[] }>;
-  /** Deletes all runs of workflows; nothing for one that is not there. */
+  /** Deletes all runs of these workflows. Ids that do not exist are ignored. */
   erase(ids: readonly string[]): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import type { Logger } from '../../runtime/logger.js';
 import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Concurrent wake-ups, and of these at most so many of one tenant: few, as in messages/dispatch/watcher.ts. */
+/** Concurrent wake-ups, in all and of one tenant; few, for the reason in messages/dispatch/watcher.ts. */
 const AT_ONCE = 64;
 const OF_TENANT_AT_ONCE = 4;
 /** Wake-ups of one tenant that wait; the sweeper repeats those beyond. */

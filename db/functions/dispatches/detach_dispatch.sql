@@ -8,13 +8,11 @@ CREATE FUNCTION is_idempotent(card jsonb, skill text) RETURNS boolean LANGUAGE s
 $$;
 
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
--- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the
--- decision.
--- - Its skill is declared idempotent: the message is queued again, while its deadline has not passed, and until it had
--- ten dispatches.
--- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or
--- the agent has heard how its call ended and gone on, and the skill is not idempotent: the dispatch then ends with its
--- message, as any that may have been carried out.
+-- - A tool call of the dispatch waited for a decision, or the agent had not received the decision: the message waits,
+-- and its next dispatch carries the decision.
+-- - Its skill is declared idempotent: the message is queued again, unless its deadline has passed or it has had ten
+-- dispatches. `by_epoch` NULL: any epoch. `detached` is false, and nothing is written, where neither reason holds: the
+-- caller then ends the dispatch with its message, because the agent may have done the work.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text,
   event_id text)
 RETURNS TABLE (detached boolean, session_id text, instance_id text) LANGUAGE plpgsql AS $$
@@ -22,7 +20,7 @@ DECLARE
   d dispatches;
   session text;
   trace text;
-  may_wait boolean; -- as far as that can be told without the message's lock
+  may_wait boolean; -- a first look, without the message's lock
   waits boolean;
   repeats boolean;
 BEGIN

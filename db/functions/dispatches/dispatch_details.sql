@@ -1,5 +1,5 @@
--- Every answer of a message, the oldest first, as agents get them; NULL for none. Who let their output pass said so to
--- nobody else.
+-- People's answers to the requests of a message, the oldest first, as agents get them; NULL for none. Approvals of an
+-- agent's output (stage 'output') are left out: no agent is told of them.
 CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT jsonb_agg(q.answer || jsonb_build_object('source', q.source, 'kind', q.kind, 'title', q.title)
     ORDER BY q.requested_at, q.request_id)
@@ -7,8 +7,8 @@ CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUA
       AND q.stage <> 'output'
 $$;
 
--- A dispatch with its message, its session and its agent: all that is needed to send it. `read_at`: what is left
--- until `deadline_at` counts from it, whatever clock its reader has.
+-- A dispatch with its message, its session and its agent: all that is needed to send it. `read_at`: the database's
+-- time. Readers count the time left until `deadline_at` from it, because their own clocks may differ.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.session_id, m.method, m.parts, m.metadata, m.client_message_id,

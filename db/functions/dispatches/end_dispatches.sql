@@ -2,26 +2,26 @@
 -- with them, in one round trip; several callers may share it, as in accept_messages. It also takes the agent's next
 -- message.
 
--- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is
--- there stays. `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event
--- `take_event`; NULL: it takes none, and is told whether one waits. `decisions`: events of what guards decided about
--- the output, as record_decision_events takes them; NULL: none. `event_id`: of the dispatch's event, before the
--- message's.
+-- `state`: the new state of the dispatch. `epoch` NULL: any epoch. `artifacts` NULL: the agent sent no output, and the
+-- stored output stays. `take_dispatch`: the id of the dispatch in which the node `take_mesh` sends the agent's next
+-- message, with the event `take_event`; NULL: no message is taken, and `take_again` says whether one waits.
+-- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none.
+-- `event_id`: of the dispatch's event, which the message's event follows.
 CREATE TYPE dispatch_end_call AS (
   tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text,
   artifacts jsonb, usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text,
   take_dispatch text, take_event text
 );
 
--- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another
--- transaction holds the lock of that name, and the call is to be made again. `woken`: messages that the process has a
--- look at after the commit. `watched`: its workflow is told of the end. `taken`: the dispatch that was taken, as
--- dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
+-- `ended_at` NULL: nothing was written. Either the dispatch was not the message's current one, or another transaction
+-- holds the lock that `awaits` names: the call is then made again. `woken`: messages whose next step the process takes
+-- after the commit. `watched`: the message's workflow has to be told of the end. `taken`: the dispatch that was taken,
+-- as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
 CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text,
   woken jsonb, awaits text, taken jsonb, take_again boolean, watched boolean);
 
--- What was written of a call, `place` among its calls. `state`, `ordered`, `watched` (it has a workflow) and `approved`
--- of the running row before.
+-- The running row that the end of a dispatch has deleted. `place`: of its call among the calls. `watched`: it had a
+-- workflow.
 CREATE TYPE dispatch_ended AS (
   place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text,
     agent_type text
@@ -50,7 +50,8 @@ BEGIN
     ELSE
       take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
-    -- Who takes nothing here may have its agent found by a look at the queue.
+    -- Nothing was taken, so the agent may have room: routing is to find it again. A take that is repeated sees to that
+    -- itself.
     IF taken IS NULL AND (c.take_dispatch IS NULL OR take_again IS NOT TRUE) THEN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
       PERFORM recheck_full(c.tenant_id, 2);
@@ -62,7 +63,7 @@ BEGIN
   IF e.ordered THEN
     woken := wake_next_in_order(c.tenant_id, e.session_id, now());
   END IF;
-  -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more.
+  -- A tool call of the message waits for a human. The result is here, so the question is withdrawn.
   IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   END IF;
@@ -70,14 +71,14 @@ BEGIN
     OR e.state = 'input-required');
 END $$;
 
--- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one
--- and whose message nobody has locked, or with `locked` those that this transaction has. `messages`, `dispatches`: the
--- ids that the calls name, in their order. Gives a result for each call, in the same order; NULL where nothing was
--- written.
+-- Ends dispatches of one tenant, each of another message, with their messages. Calls are skipped whose dispatch is not
+-- its message's current one, or whose message is locked; with `locked` it is this transaction that holds the locks.
+-- `messages`, `dispatches`: the ids that the calls name, in their order. Gives a result for each call, in the same
+-- order; NULL where nothing was written.
 --
--- Rows are found by lists of their keys: a plan for joins that was made while the tables were small would read all rows
--- of the tenant. The first and the last id bound the partitions that are opened, and what Postgres 15 and 16 read of
--- the running messages: they use the list as a filter where few messages run.
+-- Rows are found by lists of their keys, because a join that was planned while the tables were small would read all
+-- rows of the tenant. The first and the last id limit which partitions are opened, and which running messages Postgres
+-- 15 and 16 read: while few messages run, these use the list only as a filter.
 CREATE FUNCTION end_together(of_tenant text, calls dispatch_end_call[], messages text[], dispatches text[],
   locked boolean)
   RETURNS dispatch_end_result[] LANGUAGE plpgsql AS $$
@@ -97,9 +98,9 @@ BEGIN
     first_dispatch := least(first_dispatch, dispatches[place]);
     last_dispatch := greatest(last_dispatch, dispatches[place]);
   END LOOP;
-  -- coalesce, here and below: no index but the keys fits these conditions. The row is the message's lock. With an xmax
-  -- of 0 nobody has it locked, so that this does not wait; that costs nothing, while a lock of its own would be a tenth
-  -- of the transaction.
+  -- coalesce, here and below, keeps the planner from every index but the primary keys. The row is the message's lock:
+  -- with an xmax of 0 nobody holds it, so the DELETE does not wait. A separate lock would cost a tenth of the
+  -- transaction.
   WITH call AS MATERIALIZED (
     SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage,
       c.status_message, c.event_id FROM unnest(calls) AS c),
@@ -187,8 +188,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Calls of one tenant are made together, up to one for a message that is among them already: it finds what the first
--- has left. `wait_for_locks`: the first call may wait, while nothing is locked yet.
+-- Consecutive calls of one tenant are made together. A second call for a message begins a new group, and finds the
+-- message ended. `wait_for_locks`: the first call may wait for its message, since nothing is locked yet.
 CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS dispatch_end_result[] LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$

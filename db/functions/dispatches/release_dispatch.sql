@@ -1,6 +1,6 @@
--- open | sent → released: nothing went out, on the word of the dispatch's node, and the message is to be queued again.
--- One that is marked as sent is released only with `nothing_sent`. Gives the session of the message where that is to go
--- on: it was released, now or by a call before whose answer was lost. Else NULL.
+-- open | sent → released: its node says that the agent got nothing, and the message is to be queued again. A dispatch
+-- in `sent` is released only with `nothing_sent`. Gives the message's session if the message has no dispatch now: this
+-- call released it, or an earlier one did whose answer was lost. Else NULL.
 CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean,
   event_id text)
 RETURNS text LANGUAGE plpgsql AS $$

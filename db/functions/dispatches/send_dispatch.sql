@@ -1,12 +1,12 @@
--- Until when an agent has a message that is sent to it now. `repeat_until` bounds repeats after a loss; NULL: there are
--- none.
+-- The deadline of a dispatch that is sent now. `repeat_until`: if it repeats a lost one, the deadline of that one; else
+-- NULL.
 CREATE FUNCTION deadline_from_now(deadline_ms integer, repeat_until timestamptz)
   RETURNS timestamptz LANGUAGE sql STABLE AS $$
   SELECT least(now() + deadline_ms * interval '1 ms', repeat_until)
 $$;
 
--- open → sent, right before the first byte goes out: from here on the agent may have it. Only for the agent's newest
--- connection. Gives what to send; no row when it is no longer to be sent.
+-- open → sent, right before the first byte goes out: from here on the agent may have the message. `by_epoch` must be
+-- that of the agent's newest connection. Gives what to send; no row when the dispatch must not be sent any more.
 CREATE FUNCTION send_dispatch(of_tenant text, of_message text, of_dispatch text, by_mesh text, by_epoch bigint,
   event_id text)
 RETURNS SETOF dispatch_details LANGUAGE plpgsql
@@ -18,8 +18,9 @@ DECLARE
   trace text;
 BEGIN
   PERFORM act_for_tenant(of_tenant);
-  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together takes it for
-  -- locked: so the end of a dispatch that policies have decided about is written by end_locked.
+  -- The UPDATE locks the message. Where policies have decided, the transaction has locked the row before
+  -- (dispatch-policy.ts). That lock stays in the row's xmax, end_together takes the row for locked, and end_locked
+  -- writes the end.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
       AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working')
       RETURNING r.session_id, r.repeat_until INTO running;

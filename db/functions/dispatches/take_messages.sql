@@ -1,11 +1,12 @@
 -- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go
--- first, then the oldest that fits. The dispatch is opened by the node that asks, as sent or, for policies to decide
--- about it, as open.
+-- first, then the oldest that fit. The calling node opens each dispatch: as `sent`, or as `open` where policies have to
+-- decide about it.
 --
--- Locks: who takes holds the room of its agent, and only tries sessions, so that nobody who has one is waited for. For
--- a message it waits (send_queued).
+-- Locks: a take holds the room of its agent. It skips sessions that another transaction has locked, and waits for the
+-- lock of a message (send_queued).
 
--- The room that is left on an agent; NULL: it has no bound. A busy one takes only messages of the sessions that it has.
+-- How many more sessions an agent may have; NULL: it has no bound. A busy agent takes only messages of sessions that
+-- count on it already.
 CREATE FUNCTION room_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF a.status = 'busy' THEN
@@ -16,7 +17,7 @@ BEGIN
   RETURN a.max_concurrent_sessions - (SELECT l.load FROM loads(a.tenant_id, a.instance_id, NULL) l);
 END $$;
 
--- How many more messages it may have, whatever their sessions; NULL: as many as there are.
+-- How many more messages an agent may have, whatever their sessions; NULL: it has no bound.
 CREATE FUNCTION tasks_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF a.max_concurrent_tasks = 0 THEN
@@ -25,8 +26,9 @@ BEGIN
   RETURN a.max_concurrent_tasks - tasks_on(a.tenant_id, a.instance_id, a.max_concurrent_tasks);
 END $$;
 
--- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it
--- already. Its callers have settings for the plan: those of a function take 50 µs at each call.
+-- The messages that an agent could take next, in the order in which it takes them; without room only those of sessions
+-- that count on it already. It relies on the planner settings of its callers: settings of its own would cost 50 µs a
+-- call.
 CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer)
   RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -48,14 +50,14 @@ BEGIN
   END IF;
 END $$;
 
--- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it held a slot
--- there before.
+-- Binds a locked session to the agent that gets one of its messages, unless it is bound to that agent already.
+-- `counted`: the session held a slot on the agent before.
 CREATE FUNCTION bind_session(s sessions, a agents, counted boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
   bound text := CASE WHEN is_own THEN s.instance_id END;
 BEGIN
-  IF bound IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else only its own instance is on the record
+  IF bound IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else no agent has joined it yet
     SELECT j.instance_id INTO bound FROM session_agents j
      WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type
        ORDER BY j.joined_at DESC LIMIT 1;
@@ -75,19 +77,19 @@ BEGIN
     END IF;
   ELSIF s.suspended AND s.instance_id = a.instance_id THEN
     UPDATE sessions x SET suspended = false WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
-    -- note_capacity_change is silent: the message that was taken holds the slot already.
+    -- The trigger note_capacity_change writes no event: the message that was taken holds the slot already.
     IF s.reserves AND NOT counted THEN
       PERFORM record_capacity(s.tenant_id, a.instance_id);
     END IF;
   END IF;
 END $$;
 
--- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is
--- needed to send it, as dispatch_details does; NULL, and nothing written, when the message is queued no more. The
--- caller holds the session's lock and the agent's room. It waits for the message where another transaction has it,
--- because a row that is locked first keeps the mark of that, and end_together would take it for locked. Behind a result
--- it waits for as long as that call may (limit_lock_wait); take_messages has no limit but that of a statement, and
--- Postgres ends it after a second where both wait for each other.
+-- Opens a dispatch of a queued message as `sent`; with `as_open` as `open`, for policies to decide about it. Gives what
+-- is needed to send it, as dispatch_details does; NULL, and nothing written, when the message is no longer queued. The
+-- caller holds the session's lock and the agent's room. The UPDATE waits while another transaction has the message: a
+-- lock that is taken first would stay in the row's xmax, and end_together would take the row for locked. In take_next
+-- the wait ends with the lock timeout of that call (limit_lock_wait); in take_messages with the statement timeout, or
+-- after a second if Postgres finds a deadlock.
 CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text,
   as_open boolean) RETURNS jsonb
   LANGUAGE plpgsql AS $$
@@ -160,8 +162,8 @@ BEGIN
   RETURN a;
 END $$;
 
--- Whether a message has another queue by now, and moves it there: another agent has got its session since it was
--- queued, and can be reached.
+-- Moves a message to another queue if, since it was queued, its session was bound to another agent that can be reached.
+-- Gives whether it did.
 CREATE FUNCTION goes_elsewhere(a agents, s sessions, of_message text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF s.instance_id IS NULL OR s.instance_id = a.instance_id AND s.agent_type = a.agent_type THEN
@@ -175,8 +177,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- As send_queued, for a take that has raised before: a message that raises is set aside, and keeps nobody behind it
--- waiting. After five seconds a sweeper puts it back into its queue; after ten times it fails
+-- As send_queued, for a take that is repeated after an error: a message that causes an error is set aside, so that
+-- those behind it are taken. A sweeper puts it back into its queue after five seconds; the tenth time the message fails
 -- (messages/supervise/next-step.ts).
 CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text,
   event_id text, as_open boolean) RETURNS jsonb
@@ -201,7 +203,7 @@ CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_id
   LANGUAGE plpgsql AS $$
 DECLARE
   room_left integer := room_left(a);
-  most integer := least(cardinality(new_dispatches), tasks_left(a)); -- a NULL does not count
+  most integer := least(cardinality(new_dispatches), tasks_left(a)); -- least() ignores NULL
   w record;
   s sessions;
   needs_room boolean;
@@ -230,8 +232,8 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room. `tenant_most`: messages that agents of the tenant may
--- have. `has_raised`: it did so before, because of one of the messages.
+-- Takes messages for an agent, and waits for the lock of its room. `tenant_most`: how many messages the agents of the
+-- tenant may have together. `has_raised`: this take is repeated after an error.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
   event_ids text[], as_open boolean, tenant_most integer, has_raised boolean DEFAULT false)
   RETURNS jsonb[]
@@ -262,9 +264,9 @@ BEGIN
   RETURN take_for(a, by_mesh, new_dispatches[1:tenant_left], event_ids, as_open, has_raised);
 END $$;
 
--- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here
--- does not undo the result; only the timeout of the statement does (OTHERS leaves out query_canceled), and the call is
--- then made again. Gives one dispatch, or NULL; `again`: it is to be tried in a transaction of its own.
+-- Takes one message for an agent in the transaction that ends a dispatch of it. It does not wait for the room. An error
+-- here does not undo the result, except the statement timeout (OTHERS leaves out query_canceled), after which the whole
+-- call is made again. `taken` NULL: nothing was taken; `again`: a take is to be tried in a transaction of its own.
 CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text,
   event_id text, OUT taken jsonb, OUT again boolean)
   LANGUAGE plpgsql AS $$
@@ -288,10 +290,10 @@ EXCEPTION WHEN OTHERS THEN
   again := true;
 END $$;
 
--- Agents with room for which messages wait in a queue, some of them, and the nodes that they are connected to; NULL of
--- a hosted one. What waits for one instance may be of a session that counts on it already, so that its room does not
--- matter. Agents that are full and were dispatched to nothing for a second are noted as full, so that samples are of
--- others: the last free one among hundreds is found, and next time at once.
+-- Up to four agents that serve a queue and have room, and the node that each is connected to; NULL for a hosted one.
+-- For the queue of one instance its room for sessions does not matter, because messages may be of sessions that count
+-- on it already. Full agents that got no dispatch for a second are noted as full (full_agents.sql), so that the next
+-- samples leave them out: this finds the last free agent among hundreds.
 CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
   RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -314,7 +316,7 @@ BEGIN
   FOR sample IN 1 .. 32 LOOP
     seen := 0;
     noted := 0;
-    -- By chance among those with room: a node that is gone takes nothing for its agents.
+    -- In random order among those with room: the node of the first may be gone, and would take nothing.
     FOR compared IN SELECT * FROM compared_agents(wish, NULL, nullif(target.agent_type, ''), sample_size) c
       ORDER BY c.is_full, random() LOOP
       seen := seen + 1;
@@ -330,13 +332,14 @@ BEGIN
       END IF;
     END LOOP;
     EXIT WHEN found > 0;
-    -- All were seen, or six samples were of agents at work: there may be others whose note is five seconds old.
+    -- All agents were seen, or after six samples few could be noted: go on only if recheck_full finds room on agents
+    -- that were noted as full five seconds ago.
     EXIT WHEN (seen < sample_size OR sample >= 6 AND noted < 8) AND NOT recheck_full(of_tenant, 256);
   END LOOP;
 END $$;
 
--- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a
--- system transaction.
+-- The tenants that have queued messages. It steps through the index from tenant to tenant, so that the number of
+-- messages does not matter. The transaction must act as the system.
 CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
   WITH RECURSIVE found (tenant_id) AS (
     (SELECT r.tenant_id FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
@@ -346,7 +349,7 @@ CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET
   SELECT tenant_id FROM found
 $$;
 
--- The queues of a tenant that are not empty, behind `after`: from one to the next by the index, whatever waits in each.
+-- The queues of a tenant that are not empty and come after `after`. It steps through the index from queue to queue.
 CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer)
   RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
   WITH RECURSIVE found (queue) AS (

@@ -1,13 +1,13 @@
--- Gives positions to groups of events that have been committed since the last batch; `most` of them, and the rest of
--- the last one's transaction. Gives how many; NULL while another process does it. One transaction: a process that dies
--- leaves nothing half done.
+-- Gives positions to groups of events that were committed since the last batch: `most` of them, and the rest of the
+-- last one's transaction. Returns how many; NULL while another process does this. All is one transaction, so a process
+-- that dies leaves nothing half done.
 --
 -- Every group has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the
 -- new groups are those of transactions that `present` sees and the snapshot of the last batch did not: those that began
 -- since, and those that were under way. An old open transaction is one more id in the list and delays no other. Within
--- a batch groups follow their transactions' ids, which are given with the first write: what is first written after the
--- commit of another transaction comes after it. Transactions that overlap come in any order: one that had its id
--- already when it saw what the other committed, after a wait for a lock of it for example, may come first.
+-- a batch groups follow their transactions' ids, which are given with the first write: a transaction whose first write
+-- followed the commit of another one comes after it. Transactions that overlap come in any order: one that already had
+-- its id and then waited for a lock of the other may come first, although it saw what the other committed.
 CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -23,7 +23,7 @@ DECLARE
   newest bigint;
 BEGIN
   PERFORM act_as_system();
-  -- Each statement below sees what was committed before it: the batch of whoever held this lock, too.
+  -- Each statement below sees what was committed before it: also the batch of the process that held this lock before.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('position_events', 0)) THEN
     RETURN NULL;
   END IF;
@@ -101,7 +101,7 @@ BEGIN
   RETURN positioned;
 END $$;
 
--- A batch without a group replaces the one before.
+-- A batch without groups has the last position of the batch before, and replaces it.
 CREATE FUNCTION note_event_batch(new_last bigint, snapshot pg_snapshot, cluster bigint,
   at timestamptz DEFAULT clock_timestamp())
 RETURNS void LANGUAGE sql AS $$

@@ -17,8 +17,9 @@ CREATE TYPE positioned_event AS (
   session_id text, trace_id text, occurred_at timestamptz, payload jsonb, message_id text
 );
 
--- The first `most` events after this cursor: of these tenants, or of all for NULL. A group that was erased leaves a row
--- of its position only. STABLE, so that it reads with the snapshot of the statement that calls it, as event_head does.
+-- The first `most` events after this cursor: of these tenants, or of all for NULL. A group that was erased gives one
+-- row, with its position only. STABLE, so that it reads with the snapshot of the statement that calls it, as event_head
+-- does.
 CREATE FUNCTION read_events(after bigint, of_tenants text[], most integer)
   RETURNS SETOF positioned_event LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -26,8 +27,7 @@ CREATE FUNCTION read_events(after bigint, of_tenants text[], most integer)
 DECLARE
   found event_positions[];
 BEGIN
-  -- Each row has a group or more, with an event or more, the first of which may be at or before the cursor; of the
-  -- first row all may be.
+  -- One row more than `most`: each row has at least one event, but those of the first row may all be before the cursor.
   IF of_tenants IS NULL THEN
     found := ARRAY(SELECT q FROM event_positions q WHERE q.position >= group_position_at(after)
       ORDER BY q.position LIMIT most + 1);
@@ -52,15 +52,16 @@ BEGIN
    WHERE cursor_at(p.position, coalesce(place_of(e.event_id), 0)) > after ORDER BY 1 LIMIT most;
 END $$;
 
--- The tenants whose events the relay of alerts reads together: those that have, or had, rules, and no cursor of their
--- own, by which they are read when they were left behind.
+-- The tenants whose events the relay of alerts reads together: tenants that have, or had, rules. One that fell behind
+-- has a cursor of its own and is read by it, so it is left out.
 CREATE FUNCTION tenants_with_alerts() RETURNS SETOF text LANGUAGE sql STABLE AS $$
   SELECT t.tenant_id FROM alert_revisions t
    WHERE NOT EXISTS (SELECT 1 FROM event_cursors own WHERE own.consumer = 'alerts/' || t.tenant_id)
 $$;
 
--- Whether the relay of alerts has events to read. Where there are no such tenants it has none: its cursor moves past
--- what is there. One statement, and so one snapshot: no event that was committed after a rule is passed over.
+-- Whether the relay of alerts has events to read. Without tenants_with_alerts it has none, and its cursor moves to the
+-- newest event. Check and move are one statement with one snapshot, so that no event is skipped that was committed
+-- after a rule.
 CREATE FUNCTION alerts_have_events() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM act_as_system();

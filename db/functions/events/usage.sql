@@ -1,5 +1,5 @@
--- Adds up what agents did (usage/): from events, in the order of their positions, so that messages write nothing for
--- it.
+-- Adds up what agents did (usage/): from events, in the order of their positions, so that no transaction of a message
+-- writes anything for it.
 
 -- Something that is counted: `at` says in which hour. Amounts are added, negative ones too.
 CREATE TYPE usage_fact AS (
@@ -68,7 +68,7 @@ BEGIN
         cost_usd = u.cost_usd + excluded.cost_usd;
 END $$;
 
--- What an agent reported: 0 for what is no number, and a number that JSON can carry whatever it claims.
+-- A number of tokens as an agent reported it: 0 if it is not a number, and never more than JSON can carry.
 CREATE FUNCTION reported_tokens(usage jsonb, member text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN jsonb_typeof(usage -> member) = 'number' THEN shown_tokens(trunc((usage ->> member)::numeric))
     ELSE 0 END
@@ -101,12 +101,12 @@ CREATE FUNCTION duration_of(event json) RETURNS bigint LANGUAGE sql IMMUTABLE PA
   AS $$ SELECT coalesce(event ->> 'duration_ms', event #>> '{0,duration_ms}')::bigint $$;
 
 -- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them:
--- each is counted once, whoever dies when. A message is counted for no agent (of the types only for the one that it
--- asks for) when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are read from its
--- row, for each model, and counted as far as they have not been, when it ends and whenever it waits for a human; they
--- cost what the tenant's price of the model says at that moment, else what the agent reported. Dispatches count when
--- they end, unless nothing went out. `waits`: for another process that adds up, else NULL is given. Gives how many
--- groups there were.
+-- so each is counted once, even if a process dies. When a message is accepted, it is counted without an agent, and for
+-- the type that it asks for; when it ends, that count moves to its agent, instance and model. Its tokens are read from
+-- its row, for each model, when it ends and whenever it waits for a human; only those that were not counted before are
+-- added. They cost what the tenant's price of the model says at that moment, else what the agent reported. Dispatches
+-- count when they end, unless nothing was sent. `waits`: it waits while another process adds up, else it returns NULL.
+-- Returns how many groups there were.
 CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -166,7 +166,7 @@ BEGIN
            coalesce(m.agent_type, '') AS agent_type, coalesce(m.instance_id, '') AS instance_id,
            coalesce(m.usage ->> 'model', '') AS model, m.usage, m.user_id, m.credential_id, m.want_agent_type,
            coalesce(m.want_agent_type, m.agent_type) AS asked_type,
-           -- What has ended is counted with the event of its end, wherever that stands among the others.
+           -- The tokens of a message that has ended are counted with the event of its end, wherever that stands.
            t.ended = 1 OR t.reports AND m.state NOT IN ('completed', 'failed', 'canceled') AS reports
       FROM touched t
       CROSS JOIN LATERAL (SELECT * FROM messages v
@@ -192,7 +192,7 @@ BEGIN
   settled AS (
     DELETE FROM counted_usage k USING counted c
       WHERE c.ended = 1 AND k.tenant_id = c.tenant_id AND k.message_id = c.message_id)
-  -- Of a short message whose agent reports no tokens the second and the last only.
+  -- A short message without reported tokens has rows of the second and the last SELECT only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
     SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0,
            c.user_id, c.credential_id, c.want_agent_type FROM counted c WHERE c.received <> c.ended
@@ -217,7 +217,7 @@ BEGIN
         WHERE v.tenant_id = c.tenant_id AND v.dispatch_id = e.dispatch_id OFFSET 0) d
      WHERE d.state <> 'released') f;
   PERFORM add_usage(facts);
-  -- Some of the sessions, more often those with many messages: their totals stay behind by few hundred messages.
+  -- Sessions are chosen at random, those with many messages more often, so that totals lag by a few hundred messages.
   PERFORM advance_totals(s.tenant_id, s.session_id)
     FROM (SELECT f.tenant_id, f.session_id FROM unnest(facts) f WHERE f.messages > 0 AND random() < 1 / 32.0
       GROUP BY 1, 2) s;

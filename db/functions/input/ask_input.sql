@@ -1,5 +1,5 @@
 -- sent → input_required: the agent asks a human, or a guard does about its answer, which is held until then. The
--- dispatch ends, the message waits, a session that counts by itself is suspended and gives up its slot.
+-- dispatch ends, the message waits, and a session that reserves its place is suspended and gives up its slot.
 
 -- `epoch`: of the connection that brought the answer. `turn`: the agent's question as an A2A message. `held_output`:
 -- what waits for the human, as text; the message's own output is as it was before. `request`: a new_input_request.
@@ -49,7 +49,7 @@ BEGIN
   END IF;
   UPDATE dispatches x SET state = 'input_required', ended_at = now()
    WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id RETURNING * INTO d;
-  -- What the agent answers takes the place of what a tool call of it waits for.
+  -- The agent has answered: a question about a tool call of the message is withdrawn.
   PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   PERFORM wait_for_answer(c, dispatch_end_event(d));
   RETURN d.instance_id;

@@ -20,8 +20,8 @@ BEGIN
     FROM plans p WHERE p.tenant_id = q.tenant_id AND p.plan_id = q.plan_id;
 END $$;
 
--- Writes the events that ask the human: the same again for a reminder, with its number. `ended`: the event of the
--- dispatch whose end it is, as `event_of` makes it.
+-- Writes the events that ask the human, and the same ones for each reminder, with its number. `ended`: the event of the
+-- dispatch that ended with the question, as `event_of` makes it.
 CREATE FUNCTION record_request(q input_requests, trace_id text, event_id text, of_dispatch text DEFAULT NULL,
   ended jsonb DEFAULT NULL)
   RETURNS void LANGUAGE plpgsql AS $$
@@ -86,8 +86,8 @@ DECLARE
   q input_requests := insert_request(of_tenant, of_message, NULL, of_session, n);
 BEGIN
   PERFORM record_request(q, trace_id, n.event_id, of_dispatch, ended);
-  -- A session that counts by itself does not while it waits for a human. As a message is accepted nothing waits for the
-  -- session's row: where somebody else has it, the session goes on counting.
+  -- A session that reserves its place gives it up while it waits for a human. The accept transaction does not wait for
+  -- the session's row: if another transaction has locked it, the session keeps its place.
   IF n.stage IN ('admission', 'plan')
       AND EXISTS (SELECT 1 FROM sessions s
       WHERE s.tenant_id = of_tenant AND s.session_id = of_session AND s.reserves AND NOT s.suspended)
@@ -121,8 +121,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- How long after a reminder the next one comes: as the policy says, a minute at least, and so that a request has a
--- thousand at most, since each is events, deliveries and a turn of a workflow. NULL for no more.
+-- The time from a reminder to the next one: as the policy says, but at least a minute and a thousandth of the request's
+-- lifetime, because each reminder costs events, deliveries and a workflow task. NULL: there is no next one.
 CREATE FUNCTION next_reminder(reminder_seconds integer, lifetime interval) RETURNS interval LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN reminder_seconds IS NOT NULL
     THEN greatest(reminder_seconds * interval '1 s', interval '60 s', lifetime / 1000) END
@@ -146,8 +146,8 @@ BEGIN
   RETURN NEXT q;
 END $$;
 
--- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message, or rejects the
--- plan.
+-- Writes the audit row of a request that nobody decided in time, which counts as a refusal. The caller fails the
+-- message, or rejects the plan.
 CREATE FUNCTION record_expiry(of_tenant text, of_request text, approval_id text) RETURNS void LANGUAGE sql AS $$
   INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, title, tool,
       arguments, executor, resolution, principal_type, principal_id, voter, digest)

@@ -1,7 +1,7 @@
 -- What came of requests that were approved: each has one outcome, and the first that is written stays.
 
--- `outcome`: as in decision_outcomes. `error_code`: an agent's own may be any text, of which nothing is kept.
--- `event_id`: of the event, which a request about a plan does not have: its plan's own events say it.
+-- `outcome`: as in decision_outcomes. `error_code`: an agent may give any text; one that is no identifier is recorded
+-- as HANDLER_ERROR. `event_id`: of the event, which a request about a plan does not have: its plan's own events say it.
 CREATE FUNCTION record_outcome(q input_requests, outcome text, error_code text, event_id text)
   RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,7 +17,7 @@ BEGIN
   END IF;
 END $$;
 
--- The tool call that a grant let pass has come to an end. Nothing is written where the request is gone.
+-- Records how the tool call ended that a grant let pass. Nothing is written where the request is gone.
 CREATE FUNCTION record_call_outcome(of_tenant text, of_request text, error_code text, event_id text)
   RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -26,14 +26,14 @@ BEGIN
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request;
 END $$;
 
--- A plan that was approved has ended.
+-- Records how a plan that was approved ended.
 CREATE FUNCTION record_plan_outcome(of_tenant text, of_plan text, error_code text) RETURNS void LANGUAGE sql AS $$
   SELECT record_outcome(q, CASE WHEN error_code IS NULL THEN 'succeeded' ELSE 'failed' END, error_code, NULL)
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.plan_id = of_plan AND is_affirmative(q)
 $$;
 
--- The message is over, as its row says: so is what it was approved for. A grant that no call has used has expired.
--- Nobody knows what became of a call that passed and whose end was not recorded.
+-- Records the outcome of each approval of a message that has ended. A grant that no call used has expired. A call that
+-- passed and whose end was not recorded counts as failed (AGENT_DISCONNECTED), since nobody knows what became of it.
 CREATE FUNCTION settle_approvals(of_tenant text, of_message text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM record_outcome(q, CASE WHEN q.stage = 'tool' AND g.used_at IS NULL THEN 'expired'

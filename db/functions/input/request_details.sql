@@ -1,5 +1,5 @@
 -- A request to a human with what was decided about it so far, as callers see it. Approvals of arguments that were
--- edited since do not count. `target`: of a tool call, whose tool it is for.
+-- edited afterwards are left out. `target`: for a tool call, the agent that it names.
 CREATE VIEW request_details WITH (security_invoker = true) AS
   SELECT q.*, coalesce((
       SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(

@@ -1,11 +1,11 @@
--- A human decides about an open request. One transaction is the way in: request, audit row, message or plan, and
--- events. The caller holds the lock of the message, or that of the plan, and has checked who decides and that the
+-- A human decides about an open request. Request, audit row, message or plan, and events are written in one
+-- transaction. The caller holds the lock of the message, or that of the plan, and has checked who decides and that the
 -- answer fits. No session may be locked from here on: wherever a transaction locks both, it locks the session first.
 
--- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that
--- the approver edited, as text, else NULL. `digest`: of what is approved. `answer`: what the next dispatch carries.
--- `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of the first
--- event.
+-- `voter`: counts once towards the quorum. `stands_for`: the credentials of which this may be the vote: two approvals
+-- with one in common do not both count. `arguments`: those that the approver edited, as text, else NULL. `digest`: of
+-- what is approved. `answer`: what the next dispatch carries. `turn`: the answer to an agent's question as an A2A
+-- message. `resolved_by`: in the event. `event_id`: of the first event.
 CREATE TYPE resolve_call AS (
   tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text,
   voter text, stands_for text[], resolution text,
@@ -13,8 +13,8 @@ CREATE TYPE resolve_call AS (
   event_id text
 );
 
--- Whether an approval of a request, as this digest has it, would be the second one of somebody: another one may be by
--- the same credential.
+-- Whether an approval with this digest could be the second one of the same person: the `stands_for` of an earlier one
+-- has a credential in common.
 CREATE FUNCTION is_second_approval(q input_requests, for_digest text, stands_for text[])
   RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT q.quorum > 1 AND EXISTS (SELECT 1 FROM input_decisions d
@@ -50,7 +50,7 @@ BEGIN
   IF NOT record_approval(q, c) THEN
     RETURN NULL;
   END IF;
-  -- One rejection ends it, so all that was recorded before is approval.
+  -- One rejection ends a request, so all earlier decisions about it are approvals.
   IF c.positive AND q.quorum > (SELECT count(*) FROM input_decisions d
        WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = q.digest) THEN
     RETURN 'pending';
@@ -66,7 +66,7 @@ CREATE FUNCTION resolve_plan_request(call jsonb) RETURNS text LANGUAGE sql AS $$
 $$;
 
 -- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at
--- work. Output that was held is delivered right after it; no agent hears of that answer.
+-- work. Held output is delivered afterwards (deliver_held_answer), and no agent gets that answer.
 CREATE FUNCTION continue_message(q input_requests, c resolve_call) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   dispatch_lives boolean;
@@ -101,12 +101,12 @@ BEGIN
     RETURN NULL;
   END IF;
   SELECT * INTO q FROM input_requests x WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id;
-  -- its workflow is told
+  -- a worker wakes the message's workflow
   UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id;
   IF request_state = 'pending' THEN
     UPDATE messages m SET updated_at = now() WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
     PERFORM note_change(q.tenant_id, q.message_id);
-    -- What is asked is another question now: whoever was told of the first is told of this one.
+    -- With edited arguments it is another question, so everybody who was asked is asked again.
     IF c.arguments IS NOT NULL THEN
       SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
       PERFORM record_request(q, trace, c.event_id);

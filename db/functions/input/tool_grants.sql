@@ -10,14 +10,14 @@ CREATE TYPE hold_call AS (
 );
 
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open,
--- and the call is to be held again once that is over. `granted`: it passes, with these arguments; the grant is used.
--- `used`: a call with the same idempotency key has used the grant, in a process that this one knows nothing of.
--- `used_by_other`: another call has, a repeat in a later dispatch for example. `rejected`: a human has said no to this
--- very call. `failed`: the agent asked again and again, and its message has failed; `freed_id` is the agent that had
--- it. `closed`: the dispatch is over, or its caller is gone. `expired`, `withdrawn`: the request is.
+-- and the call is to be held again once that request is over. `granted`: it passes, with these arguments; the grant is
+-- used. `used`: a call with the same idempotency key has used the grant, in a process that this one knows nothing of.
+-- `used_by_other`: another call has used the grant, for example a repeat in a later dispatch. `rejected`: a human has
+-- said no to this very call. `failed`: the agent asked again and again, and its message has failed; `freed_id` is the
+-- agent that had it. `closed`: the dispatch is over, or its caller is gone. `expired`, `withdrawn`: the request is.
 CREATE TYPE grant_answer AS (verdict text, request_id text, arguments json, comment text, freed_id text);
 
--- How often the message asked for a tool since its last call of it passed.
+-- How often the message asked for a tool in vain since its last call of that tool passed.
 CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text)
   RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -96,10 +96,10 @@ BEGIN
   END IF;
 END $$;
 
--- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. To the
--- call `by_use` that has used it, it reads `granted` again: it asks because the answer did not reach it. `may_pass`
--- false: the caller is gone, and a grant stays for the next. A request that the end of its dispatch has withdrawn reads
--- `closed`.
+-- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. If the
+-- call `by_use` has used the grant before, it gets `granted` again: it asks because the answer did not reach it.
+-- `may_pass` false: the caller is gone, and the grant stays for the next call. A request that was withdrawn because its
+-- dispatch ended gives `closed`.
 CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean,
   by_use uuid)
   RETURNS SETOF grant_answer LANGUAGE plpgsql AS $$
@@ -135,7 +135,7 @@ BEGIN
   END IF;
 END $$;
 
--- The call `by_use` passed and reached no agent or tool: the grant is as it was.
+-- Makes a grant unused again: the call `by_use` passed, but reached no agent or tool.
 CREATE FUNCTION return_tool_grant(of_tenant text, of_request text, by_use uuid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM act_for_tenant(of_tenant);
@@ -165,8 +165,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on.
--- What a process has written before of one that passed is unknown: `used_by` says that one has.
+-- Makes another node answer the tool calls of these dispatches that wait or whose result was not sent, and gives them.
+-- `used_by` says that a call has passed; what the former node did with it is unknown.
 CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text)
   RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
 BEGIN

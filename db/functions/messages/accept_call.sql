@@ -1,19 +1,19 @@
 -- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
 
 -- `in_flight_limit`, `queued_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. At the first the
--- message waits, at the others it is refused. `queued_full`, `waiting_full`: the process knows that they are reached;
--- `refused`: that the message is refused unless it is a repeat. `unavailable_text`: the error of a message whose target
--- is not registered, which is then put on the record as failed; NULL: refused. `dispatch_id`: of the dispatch that the
--- process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may have
--- nothing to do. `event_id`: of the first of session.created, message.received, dispatch.sent and message.error.
+-- message waits, at the two others it is refused. `queued_full`, `waiting_full`: the process knows that the limit is
+-- reached. `refused`: the message is refused, unless it is a repeat. `unavailable_text`: the error of a message whose
+-- target is not registered, which is then put on the record as failed; NULL: refused. `dispatch_id`: of the dispatch
+-- that the process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may
+-- have nothing to do. `event_id`: of the first of session.created, message.received, dispatch.sent and message.error.
 -- `decision`: what policies and guards have to say of the message; NULL for most. Its members: `error` {code, message},
 -- with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true: it is
 -- decided before the message joins a queue; `dispatch_undecided`, true: before an agent gets it; `dispatch_events`, as
--- `events` of the decision about the dispatch; `events` [{event_id, event_type, severity, payload}]. None of the first
--- three has a dispatch. `token`: what policies see of the sender's token; NULL where it has no limits and the tenant
--- had no policy that could look at it. `user_id`: the user that the message is said to be for; NULL: that of its
--- session, or of what its agent works on. `user_from`: who says so, `token`: the sender's token is limited to that
--- user, `record`: the message is sent again; NULL: its sender.
+-- `events` of the decision about the dispatch; `events` [{event_id, event_type, severity, payload}]. With `error`,
+-- `input_request`, `undecided` or `dispatch_undecided` no dispatch is offered. `token`: what policies see of the
+-- sender's token; NULL where it has no limits and the tenant had no policy that could look at it. `user_id`: the user
+-- that the message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says
+-- so, `token`: the sender's token is limited to that user, `record`: the message is sent again; NULL: its sender.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text,
@@ -24,13 +24,13 @@ CREATE TYPE accept_call AS (
   idle_ids text[], user_id text, user_from text
 );
 
--- `verdict`: dispatched | queued | rests | asked | denied | unavailable | repeat | mismatch | refused | queued_full
--- | waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
--- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for
--- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends
--- to, and `new_queue` its queue where nothing waited there before it, or where that was not looked up. `state`: the
--- first of a message that is written. The counts where they were taken. `user_id` of each that is written.
--- `dispatch_auth` in hexadecimal.
+-- `verdict`: dispatched | queued | rests | asked | denied | unavailable | repeat | mismatch | refused | queued_full |
+-- waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
+-- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). The members from `instance_id` on
+-- are set for `dispatched`. For a queued message `instance_id` and `mesh_id` name an agent with room that another node
+-- sends to, and `new_queue` its queue if nothing waited there before, or that was not looked up. `state`: the first of
+-- a message that is written. `in_flight`, `queued`, `waiting`: where they were counted. `user_id`: of each message that
+-- is written. `dispatch_auth` in hexadecimal.
 CREATE TYPE accept_result AS (
   verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
   agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,
@@ -38,14 +38,14 @@ CREATE TYPE accept_result AS (
 );
 
 -- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
--- `resumes`: it is dispatched, and its suspended session goes on. `queue`: in which it waits for an agent. `follows`:
--- it writes more than every message does (follow_message).
+-- `resumes`: the message is dispatched, and ends the suspension of its session. `queue`: the queue that it joins.
+-- `follows`: it writes more rows than most messages (follow_message).
 CREATE TYPE accept_outcome AS (
   c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text,
   ordered boolean, resumes boolean, hops integer, follows boolean, queue text
 );
 
--- The last two, made of members by their names. Inlined, they cost nothing.
+-- Make an accept_result and an accept_outcome from named members. Postgres inlines them, so they cost nothing.
 CREATE FUNCTION new_accept_result(
   verdict text DEFAULT NULL, state text DEFAULT NULL, message_id text DEFAULT NULL, session_id text DEFAULT NULL,
   accepted_at timestamptz DEFAULT NULL, instance_id text DEFAULT NULL, agent_type text DEFAULT NULL,
@@ -69,8 +69,8 @@ CREATE FUNCTION new_accept_outcome(
     queue)::accept_outcome
 $$;
 
--- What makes a messageId one: the same from the same credential for the same user (NULL for none) in the same context
--- ('' for none) is a repeat. Half of a SHA-256, and no part can pass for another.
+-- The key of a messageId: the same one from the same credential for the same user (NULL for none) in the same context
+-- ('' for none) is a repeat. Half of a SHA-256; the lengths keep one part from passing for another.
 CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, of_user text, requested_context text,
   client_message_id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE AS $$
@@ -106,7 +106,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- The result of a call that another transaction keeps from a lock.
+-- The result of a call that would have to wait for a lock of another transaction.
 CREATE FUNCTION accept_later(result accept_result, lock_name text)
   RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -1,17 +1,17 @@
 -- What is known of the work for which an agent sends a message. `hops`: how many agents the message came through.
--- `users`: the one of its work, or those of all that may be its work, NULL among them for none; empty where nothing is
--- known.
+-- `users`: of the message that the agent works on, or of all messages that it may work on; NULL stands for a message
+-- without a user. Empty where nothing is known.
 CREATE TYPE agent_work AS (hops integer, users text[]);
 
--- `hops` is what the sender says (`metadata.hops`), or what is known of an agent that sends, whichever is more.
--- An agent sends for a message that it works on. Where it passes on the `traceparent` of that dispatch, that is the
--- one; else nothing tells which, and the message came through one agent more than the one that came through the fewest,
--- at least. So nobody who is in no loop is refused for it. An agent of a type that works on nothing begins something
--- new. Of types with more than 100 agents or 200 messages at work, which would take long to read, nothing is known
--- without a `traceparent`, and with one only where it is of the first of them or of the message that began the trace,
--- whose UUID the trace has. The users are those of that dispatch, else of all work in the trace, as where a span of the
--- agent's own stands between. OFFSET keeps the plan to the agents of the type, and then their slots, and so does the
--- order (served_sessions); and to one key of one month.
+-- `hops` is the greater of what the sender says (`metadata.hops`) and what the record says of an agent that sends. An
+-- agent sends while it works on a message. If it passes on the `traceparent` of that dispatch, the message is known,
+-- and `hops` is one more than that message's. Else it is one more than the least of all messages that agents of its
+-- type work on, so that no agent outside of a loop is refused. An agent of a type that works on nothing begins
+-- something new. For types with more than 100 agents or 200 messages at work, which would take long to read, nothing is
+-- known without a `traceparent`; with one, only if it is of one of the messages that were read, or of the message that
+-- began the trace, whose UUID is the trace id. The users are those of that message, else of all work in the trace,
+-- because the agent may have a span of its own between. OFFSET and the order (served_sessions) make the plan read the
+-- agents of the type and then their slots, and OFFSET one key of one month.
 CREATE FUNCTION work_of(c accept_call) RETURNS agent_work LANGUAGE sql STABLE AS $$
   WITH senders AS MATERIALIZED (SELECT a.instance_id FROM agents a
     WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.sender_agent_type

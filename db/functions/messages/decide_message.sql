@@ -1,8 +1,8 @@
 -- The first half of the accept transaction: what becomes of each message.
 
--- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that
--- were taken. Each state is counted for itself, and in the order of running_in_flight: a plan for both at once takes
--- the key and reads all, and so may one that was made while the table was small.
+-- Checks a call against the limits: gives the counts that were taken, and a `verdict` if a limit refuses it. Each state
+-- is counted in a query of its own, in the order of the index running_in_flight. Otherwise the planner takes the
+-- primary key and reads all messages, as it may if it plans while the table is small.
 CREATE FUNCTION check_limits(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
@@ -37,8 +37,8 @@ CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS
     WHEN 'asked' THEN 'input-required' ELSE 'failed' END
 $$;
 
--- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits
--- for room can use that slot.
+-- Whether the session of a message holds a slot already, on an agent that is reached from here. Then the message need
+-- not queue, because messages that wait for room cannot use that slot.
 CREATE FUNCTION holds_slot_here(wish routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
   bound text := session_agent(wish, wish.want_agent_type);
@@ -48,9 +48,9 @@ BEGIN
       WHERE is_reached(wish, a.deployment_mode, a.mesh_id));
 END $$;
 
--- How the session that a message names stands for it, locked for as long as it must not end. `refusal`: the verdict of
--- a message that does not join it; NULL: it does. `has_turn`: in an ordered session no other message comes first; NULL
--- in any other. `tries`: an agent may be chosen now. `resumes`: it was suspended, and goes on once one is.
+-- The session that a message names. It is locked, so that it cannot end meanwhile. `refusal`: the verdict if the
+-- message may not join it, else NULL. `has_turn`: in an ordered session no other message comes first; NULL in any
+-- other. `tries`: an agent may be chosen now. `resumes`: the session is suspended, and goes on if one is chosen.
 CREATE TYPE session_standing AS (
   status text, suspended boolean, reserves_on text, instance_id text, agent_type text, user_id text, ordered boolean,
   refusal text, has_turn boolean, tries boolean, resumes boolean
@@ -75,7 +75,7 @@ BEGIN
   ELSIF session.status IS DISTINCT FROM 'active' THEN
     session.refusal := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
   ELSIF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
-    -- A session without a user that was opened after the look whether it is its user's.
+    -- The session is not that user's: it was opened after the process had looked.
     session.refusal := 'no_session';
   ELSIF session.user_id <> c.user_id OR session.user_id <> work_user THEN
     session.refusal := 'other_user';
@@ -83,8 +83,9 @@ BEGIN
   IF session.refusal IS NOT NULL THEN
     RETURN session;
   END IF;
-  -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for
-  -- afterwards. The look is a statement of its own, which sees what was committed before the lock.
+  -- With the session's lock this sees all messages before its own. If another transaction has the lock, the message
+  -- rests, and its turn is looked up after the commit. next_in_order is a statement of its own, so it sees what was
+  -- committed before the lock.
   IF session.ordered THEN
     session.has_turn := lock_session_at_once(c.tenant_id, c.requested_context);
     IF session.has_turn THEN
@@ -92,8 +93,8 @@ BEGIN
     END IF;
   END IF;
   session.tries := tries AND session.has_turn IS NOT FALSE;
-  -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes
-  -- the message does that.
+  -- A question to a human suspended the session, so it has to claim room again. If its row cannot be locked now, the
+  -- message joins a queue, and the take resumes the session.
   session.resumes := session.suspended AND session.tries;
   IF session.resumes THEN
     session.tries := lock_session_at_once(c.tenant_id, c.requested_context);
@@ -103,12 +104,12 @@ END $$;
 
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is
 -- on the record already is found by its `key`, at any step: the same message must not be among those that are decided
--- and not written. `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call
--- may then stand behind it, and its transaction must hold no lock yet. `known`: the agent of an earlier message, the
--- only one of its type and without a bound; NULL for none. `unwritten_ids` as in `routing`.
+-- and not written. `may_wait`: it waits for the locks of session and key. Its transaction must then hold no lock yet.
+-- `known`: the agent of an earlier message, the only one of its type and without a bound; NULL for none.
+-- `unwritten_ids` as in `routing`.
 --
 -- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a
--- session and are dispatched at once: their way has few.
+-- session and are dispatched at once, so that path has few expressions.
 CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known chosen_agent, unwritten_ids text[])
   RETURNS accept_outcome LANGUAGE plpgsql AS $$
 DECLARE
@@ -128,7 +129,7 @@ DECLARE
   queue text; -- that it joins
   has_queue boolean; -- others wait in it; NULL: not looked up
 BEGIN
-  -- 1. Bounds, and how far an agent's message has come.
+  -- 1. Bounds, and how many agents the message came through.
   IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0
     OR c.waiting_limit > 0 THEN
     result := check_limits(c);
@@ -142,7 +143,7 @@ BEGIN
     IF work.hops > 16 THEN -- LIMITS.messageHopsMax
       RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
     END IF;
-    -- Where it may work for several users, it says for which.
+    -- An agent that may work for several users says for which it sends.
     result.user_id := CASE WHEN cardinality(work.users) = 1 THEN work.users[1]
       WHEN c.user_id = ANY (work.users) THEN c.user_id END;
   END IF;
@@ -159,7 +160,7 @@ BEGIN
     tries := session.tries;
     want_type := coalesce(want_type, session.agent_type);
   END IF;
-  -- An agent names no user of its own accord.
+  -- An agent may name no other user than that of its work or of the session.
   IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL
     AND result.user_id IS DISTINCT FROM c.user_id THEN
     RETURN unwritten(c, not_accepted(c, result, 'other_user'));
@@ -230,8 +231,8 @@ BEGIN
     queue := coalesce(queue, queue_for(wish));
   END IF;
 
-  -- 7. messageId. Whoever writes a key holds its lock. With the lock this sees every key that was written, and the
-  -- INSERT meets none.
+  -- 7. messageId. A transaction that writes a key holds its lock. So with the lock this sees the key if it is there,
+  -- and the INSERT meets none.
   IF may_wait THEN
     PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
   ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
@@ -242,8 +243,8 @@ BEGIN
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, result);
     END IF;
-    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may
-    -- be deleting it.
+    -- The key has expired, or retention dropped its message first (after both times were shortened). The sweeper may be
+    -- deleting it.
     IF may_wait THEN
       DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
     ELSIF NOT forget_key(key) THEN

@@ -5,8 +5,8 @@ CREATE FUNCTION late_bound(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $
     FROM 13 FOR 0)
 $$;
 
--- Whether a change of a message is late now. Whoever accepts and completes messages asks before it calls note_change:
--- most end before they are late.
+-- Whether a change of a message is late now: more than five seconds after its id was made. Whoever accepts and
+-- completes messages asks before it calls note_change: most end before they are late.
 CREATE FUNCTION is_late(of_message text)
   RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT of_message COLLATE "C" < late_bound(now()) $$;
 

@@ -2,7 +2,7 @@
 -- now() takes the step itself after its commit. A sweeper takes it where that time is 15 s old, the oldest first
 -- (messages/supervise/sweeper.ts), so the other times tell when a sweeper is to look.
 
--- At once, and before all others: no process looks.
+-- At once, and before all others: for a step that no process takes after its commit.
 CREATE FUNCTION look_at_once() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() - interval '1 hour' $$;
 
 -- In five seconds: what has failed is tried again.

@@ -2,7 +2,8 @@
 -- waits for a human is not. Whoever dispatches holds the lock of the session, so that of two messages only one goes
 -- out.
 
--- The messages of a session that are not over, in their order: by the time of their acceptance.
+-- The messages of a session that are not over, in their order: first one that was dispatched, then by the time of
+-- acceptance.
 CREATE FUNCTION in_order(of_tenant text, of_session text) RETURNS SETOF running_messages LANGUAGE sql STABLE AS $$
   SELECT * FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.session_id = of_session
@@ -20,8 +21,8 @@ $$;
 
 -- Marks the message whose turn it is as one to look at, in the transaction that ends the one before it, and gives it as
 -- next_in_order does. `asked_at`: with now() the process looks after the commit, and the sweeper does later where the
--- process has died; the default leaves it to the sweeper, at once. Where its own transaction has its row, nothing is
--- marked: it is looking.
+-- process has died; the default leaves it to the sweeper, at once. Where another transaction has the message's row,
+-- nothing is marked: that one is looking.
 CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text,
   asked_at timestamptz DEFAULT look_at_once()) RETURNS jsonb
   LANGUAGE plpgsql AS $$

@@ -9,7 +9,7 @@ BEGIN
    WHERE s.tenant_id = (d.c).tenant_id AND s.session_id = (d.c).session_id AND s.instance_id = (d.agent).instance_id;
 END $$;
 
--- What a message writes beyond what every message does.
+-- Writes what only some messages have: a late change, the outcome of policies.
 CREATE FUNCTION follow_message(c accept_call, d accept_outcome) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF is_late(c.message_id) THEN
@@ -21,7 +21,7 @@ BEGIN
   END IF;
 END $$;
 
--- Writes messages. Gives those that are left: none.
+-- Writes the messages, and gives an empty list.
 CREATE FUNCTION write_messages(decided accept_outcome[]) RETURNS accept_outcome[] LANGUAGE plpgsql AS $$
 BEGIN
   IF cardinality(decided) = 0 THEN

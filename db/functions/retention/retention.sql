@@ -45,8 +45,8 @@ CREATE FUNCTION uncounted_agents(before timestamptz)
    WHERE coalesce(t.until, '-infinity') < before
 $$;
 
--- Deletes what belongs to the next messages of a detached partition, in the order of the key. Of decisions about them
--- who, when and the digest stay. Gives the last of these messages; no row where there are no more.
+-- Deletes what belongs to the next messages of a detached partition, in the order of the key. Decisions about them keep
+-- who, when and the digest. Gives the last of these messages; no row where there are no more.
 CREATE FUNCTION purge_messages(partition regclass, after_tenant text, after_message text, batch integer)
 RETURNS TABLE (last_tenant text, last_message text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -73,8 +73,8 @@ BEGIN
     USING after_tenant, after_message, batch;
 END $$;
 
--- Deletes those of the next deliveries that tell of an event of a month ('2026_01') or of one before, in the order of
--- the key, unless they are still to be made. Gives the last of those that it looked at; no row where there are no more.
+-- Looks at the next deliveries in the order of the key, and deletes those that have ended and tell of an event of a
+-- month ('2026_01') or earlier. Gives the last delivery that it looked at; no row at the end.
 CREATE FUNCTION purge_deliveries(month text, after_tenant text, after_delivery text, batch integer)
 RETURNS TABLE (last_tenant text, last_delivery text) LANGUAGE sql AS $$
   WITH looked_at AS MATERIALIZED (
@@ -88,8 +88,8 @@ RETURNS TABLE (last_tenant text, last_delivery text) LANGUAGE sql AS $$
   SELECT tenant_id, delivery_id FROM looked_at ORDER BY tenant_id DESC, delivery_id DESC LIMIT 1
 $$;
 
--- Deletes those of the next sessions, in the order of the key, that ended before a time and have no message left, with
--- the list of their agents. Gives the last session that it looked at; no row where there are no more.
+-- Looks at the next sessions in the order of the key, and deletes those that ended before a time and have no message
+-- left, with the list of their agents. Gives the last session that it looked at; no row at the end.
 CREATE FUNCTION purge_sessions(ended_before timestamptz, after_tenant text, after_session text, batch integer)
 RETURNS TABLE (last_tenant text, last_session text) LANGUAGE sql AS $$
   WITH looked_at AS MATERIALIZED (

@@ -1,8 +1,8 @@
 -- Sessions that an instance serves for the platform: those that reserve their place on it and are not suspended, and
--- those with a dispatch on it. They are counted, never stored, so that the number cannot drift. `at_most`: where there
--- are more, at least as many; NULL: all. In the order of running_slots, and without sorts: while few messages run, the
--- key costs the same, and a plan that takes it reads all messages of the tenant. Routing plans with its own settings
--- (accept_messages, take_messages).
+-- those with a dispatch on it. They are counted, never stored, so that the number cannot drift. `at_most`: if there are
+-- more, at least so many are given; NULL: all. The order is that of the index running_slots, and callers disable sorts
+-- (accept_messages and take_messages too): a plan that was made while few messages ran may else take the primary key,
+-- and read all messages of the tenant.
 CREATE FUNCTION served_sessions(of_tenant text, of_instance text, at_most integer)
   RETURNS SETOF text LANGUAGE sql STABLE AS $$
   (SELECT s.session_id FROM sessions s

@@ -24,8 +24,8 @@ BEGIN
     AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), wish.mesh_id);
 END $$;
 
--- An agent as it is chosen, of columns of its row; a whole row would read its card from where large ones are kept.
--- Inlined. `most_sessions`, `most_tasks`: as in is_unbounded. `alone`: no other of its type may have room.
+-- Makes a chosen_agent from columns of an agent's row: a whole row would also read its card, which is stored out of
+-- line. Inlined. `most_sessions`, `most_tasks`: as in is_unbounded. `alone`: no other of its type may have room.
 CREATE FUNCTION chosen(wish routing, instance_id text, agent_type text, deployment_mode text, mesh_id text,
   saturated_on jsonb, connection_epoch bigint, public_url text, agent_card jsonb, dispatch_auth bytea,
   most_sessions integer, most_tasks integer, alone boolean) RETURNS chosen_agent LANGUAGE sql STABLE AS $$
@@ -34,7 +34,7 @@ CREATE FUNCTION chosen(wish routing, instance_id text, agent_type text, deployme
     is_unbounded(most_sessions, most_tasks), alone AND is_unbounded(most_sessions, most_tasks))::chosen_agent
 $$;
 
--- The same of a whole row. Others of its type may have room.
+-- Makes a chosen_agent from a whole row. Others of its type may have room.
 CREATE FUNCTION chosen_row(wish routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN chosen(wish, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.saturated_on,
@@ -91,9 +91,9 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- As choose_sampled, but one of `idle_ids` that has nothing to do goes first. Where one agent of a type may have room,
--- as for most messages, there is nothing to compare, and where none may have, nothing to look at: accept takes a third
--- less than with the idle ones first.
+-- As choose_sampled, but one of `idle_ids` that has nothing to do goes first. If at most one agent of a type may have
+-- room, as for most messages, there is nothing to compare. Looking for that first takes a third off accept, compared
+-- with idle agents first.
 CREATE FUNCTION choose_local(wish routing, only_instance text, only_type text, idle_ids text[])
   RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
@@ -127,8 +127,8 @@ BEGIN
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
--- ends. Where a whole sample is full all are looked at, and those that were dispatched to nothing for a second are
--- noted as full, so that this does not happen again. Others may have room in a moment. No row when all are full or none
+-- ends. If a whole sample is full, all agents are looked at, and those that got no dispatch for a second are noted as
+-- full, so that the next samples leave them out. The others may have room in a moment. No row when all are full or none
 -- fits.
 CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type text)
   RETURNS TABLE (instance_id text, agent_type text)
@@ -168,7 +168,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- The agent of a session that reserves no room: the best that something can be sent to, though it be full. No row for
+-- The agent of a session that reserves no room: the best that something can be sent to, even if it is full. No row for
 -- none.
 CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text)
   RETURNS SETOF agents LANGUAGE plpgsql
@@ -214,7 +214,7 @@ BEGIN
     RETURN choose_local(wish, wish.want_instance_id, wish.want_agent_type, idle_ids);
   END IF;
   bound := session_agent(wish, of_type);
-  -- Whoever joins a session needs its lock.
+  -- The message would bind an agent to the session, which needs the session's lock: the take does that.
   IF bound IS NULL OR wish.session_instance_id IS NULL THEN
     RETURN NULL;
   END IF;

@@ -37,7 +37,7 @@ CREATE FUNCTION is_unbounded(most_sessions integer, most_tasks integer) RETURNS 
   SELECT most_sessions = 0 AND most_tasks = 0
 $$;
 
--- The load of an instance, with those.
+-- The load of an instance, with the messages of this transaction that are not written.
 CREATE FUNCTION load_for(wish routing, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT l.load FROM loads(wish.tenant_id, of_instance, NULL) l)
@@ -53,9 +53,9 @@ BEGIN
     + unwritten_on(of_instance, wish.unwritten_ids) >= most_tasks;
 END $$;
 
--- Whether an agent with a bound, or that is busy, may have room for a message. A new message goes behind those that
--- wait for this agent. `most_sessions`, `most_tasks`: as in is_unbounded. Each message counts, even if its session
--- takes no further room.
+-- Whether an agent with a bound, or that is busy, may have room for a message. Messages that wait for this agent go
+-- first. `most_sessions`, `most_tasks`: as in is_unbounded. For `most_tasks` each message counts, even if its session
+-- holds a slot already.
 CREATE FUNCTION may_have_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
   most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
@@ -73,8 +73,8 @@ END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room. Whoever binds a session to an
 -- agent with a bound holds the lock of its room, so that two at once cannot pass the bound. It waits for nobody: false
--- while another transaction holds the lock. With the lock it is looked again, in a statement of its own, which sees
--- what was committed before the lock.
+-- while another transaction holds the lock. With the lock it looks again, in a statement of its own, which sees what
+-- was committed before the lock.
 CREATE FUNCTION claim_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
   most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql AS $$
@@ -89,8 +89,8 @@ BEGIN
   RETURN may_have_room(wish, of_instance, of_type, status, most_sessions, most_tasks);
 END $$;
 
--- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two
--- callers never wait for each other. It takes no place among messages.
+-- Reserves room for a session, and waits for the lock. Without room the exception releases the lock, so that two
+-- callers never wait for each other. A session takes no place among messages (`max_concurrent_tasks`).
 CREATE FUNCTION reserve_alone(wish routing, of_instance text, most_sessions integer)
   RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN

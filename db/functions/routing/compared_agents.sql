@@ -1,8 +1,8 @@
 -- The agents among which routing chooses. It compares a sample, so that a message costs the same however many agents
--- there are: eight of those that may have room, from a place on in the order of `shuffle`. The least loaded of eight is
--- hardly ever a loaded one.
+-- there are: eight of those that may have room, from a random place on in the order of `shuffle`. The least loaded of
+-- eight is hardly ever a loaded one.
 --
--- Functions in SQL are planned with the query that asks. `at_most` NULL: all that may have room.
+-- Both functions are inlined, and so planned with the query that calls them. `at_most` NULL: all that may have room.
 CREATE FUNCTION sampled_agents(of_tenant text, only_type text, place double precision, at_most integer)
   RETURNS SETOF agents
   LANGUAGE sql STABLE AS $$
@@ -16,7 +16,7 @@ CREATE FUNCTION sampled_agents(of_tenant text, only_type text, place double prec
    LIMIT at_most
 $$;
 
--- The same of agents that have a skill; `of_type` '': of any type. Each agent is looked up by its key: of a join the
+-- The same of agents that have a skill; `of_type` '': of any type. Each agent is looked up by its key: for a join the
 -- planner may read all agents first.
 CREATE FUNCTION sampled_with_skill(of_tenant text, of_type text, skill text, place double precision, at_most integer)
   RETURNS SETOF agents
@@ -34,7 +34,8 @@ CREATE FUNCTION sampled_with_skill(of_tenant text, of_type text, skill text, pla
 $$;
 
 -- What an agent is compared by. Sessions are counted as far as it matters: to its bound, or to a hundred, and once
--- (OFFSET 0). `since`: in older partitions of dispatches nothing is looked for: who was idle for longer counts as idle.
+-- (OFFSET 0). `since`: the least dispatch id that is looked at, so that older partitions are not opened: an agent
+-- without a later dispatch has no last_dispatch_at.
 CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
   RETURNS TABLE (is_full boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT (most_sessions > 0 AND l.load >= most_sessions)
@@ -57,8 +58,8 @@ CREATE FUNCTION compared_agents(wish routing, only_instance text, only_type text
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
-  place double precision := random(); -- a volatile argument would keep the samples out of the plan
-  -- within the query it would be no condition of the index: COALESCE may leak rows to errors
+  place double precision := random(); -- a volatile argument would keep sampled_agents from being inlined
+  -- not within the query: COALESCE is not leakproof, so row-level security would keep it from the index
   skills_of text := coalesce(only_type, '');
 BEGIN
   IF only_instance IS NOT NULL THEN

@@ -1,6 +1,7 @@
--- Agents that were found full (`agents.full_at`), so that samples are of others. It is a guess and decides nothing:
--- claim_room does. Nobody waits for the row of an agent here: where another transaction has it, the guess stays as it
--- is. With 1,000 agents, all full, an accept takes 0.7 ms of the database's processor, and 20.6 without the guess.
+-- Agents that were found full (`agents.full_at`), so that samples leave them out. The note is a guess and decides
+-- nothing: claim_room does. Nobody waits for the row of an agent here: where another transaction has it, the guess
+-- stays as it is. With 1,000 agents, all full, an accept takes 0.7 ms of the database's processor, and 20.6 without the
+-- guess.
 
 -- Rows are written one by one, by their key: a plan for a list that was made while the table was small would read all
 -- agents of the tenant.
@@ -13,9 +14,9 @@ BEGIN
       AND (x.full_at IS NULL) <> (at IS NULL) FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
--- Looks again at agents that were found full five seconds ago or earlier: room that was freed while one was noted would
--- be forgotten. Of all types: together looks cost no more than one of each agent in five seconds. Gives whether one has
--- room.
+-- Looks again at agents that were found full five seconds ago or earlier: room that was freed in the moment of the note
+-- would else be forgotten. It looks at agents of all types, and at each once in five seconds at most. Gives whether one
+-- has room.
 CREATE FUNCTION recheck_full(of_tenant text, at_most integer)
   RETURNS boolean LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE

@@ -1,8 +1,8 @@
--- Instances that fail what they get: while others of their type succeed they get less of what those could do. What
--- only they can do, because it names them or their sessions, is not held back.
+-- Instances whose messages fail. While others of their type succeed, they get fewer of the messages that those could
+-- take. Messages that only they can take, because these name them or their sessions, are not held back.
 
 -- Counts how a message ended on an agent. An agent that fails pauses for a quarter of a second, then for twice as long
--- each time, up to ten seconds. Gives whether failures are remembered of it.
+-- each time, up to ten seconds. Gives whether the record still has failures of it.
 CREATE FUNCTION count_outcome(of_tenant text, of_instance text, error text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   failed integer := (error IS NOT NULL)::integer;
@@ -46,7 +46,8 @@ BEGIN
       WHERE o.tenant_id = b.tenant_id AND o.instance_id = b.instance_id AND o.failing_since IS NOT NULL));
 END $$;
 
--- Whether such an agent gets nothing now that others could do: it pauses, or is at work on one message already.
+-- Whether an agent that fails beside others gets no message now that others could take: it pauses, or has a message
+-- already.
 CREATE FUNCTION is_held_back(of_tenant text, of_instance text, of_type text)
   RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -1,6 +1,7 @@
--- Queues: what messages that found no agent wait for, so that whoever has room finds those that can use it, and nobody
--- waits behind another that waits for something else. A message waits in one queue; an agent serves several. '//'
--- separates nothing else: no instance and no type has a slash in its name, and the skill comes last.
+-- Queues: a message that finds no agent joins the queue of what it waits for. So an agent with room finds the messages
+-- that it can take, and no message waits behind one that waits for something else. A message is in one queue; an agent
+-- serves several. The parts of a name are separated by '/': instances and types have no slash in their names, and the
+-- skill comes last.
 
 -- A message that names an instance, or whose session has one, waits for that instance alone; any other for its type and
 -- skill, where '' stands for any. What waits for its session's instance is moved once nothing can be sent to that one
@@ -19,7 +20,8 @@ BEGIN
   skill_id := substr(of_queue, length(instance_id) + length(agent_type) + 3);
 END $$;
 
--- The queues whose messages an agent could take: its own, that of its type, and two of each of its skills.
+-- The queues whose messages an agent could take: its own, that of its type, and two for each of its skills (of any
+-- type, and of its type).
 CREATE FUNCTION queues_of(of_tenant text, of_instance text, of_type text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN ARRAY[queue_of(of_instance, NULL, NULL), queue_of(NULL, of_type, NULL)] || ARRAY(
@@ -48,9 +50,9 @@ BEGIN
     of_type, wish.want_skill_id);
 END $$;
 
--- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would
--- drop it. Looks whether messages wait begin with the newest of a queue, which is there if any is: the oldest stand
--- behind rows that are gone, as long as somebody's transaction is open.
+-- Each query on queues asks for the order of the index running_queued, so that the planner takes it (as in
+-- served_sessions); EXISTS would drop the order. To see whether any message waits, the newest is read: in front of the
+-- oldest there are entries of deleted rows, as long as any older transaction is open.
 CREATE FUNCTION any_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
     ORDER BY r.queue DESC LIMIT 1), false)
@@ -62,9 +64,9 @@ BEGIN
     ORDER BY r.queue DESC, (r.resolution IS NULL) DESC, r.created_at DESC LIMIT 1), false);
 END $$;
 
--- The queues whose messages an agent could take and that are not empty, at most so many; NULL: all. From the last to
--- the first: a look at the index gives the next queue of anybody, and the agent's queues behind that one are passed
--- over. So there are few looks, with many skills and with many queues.
+-- The queues whose messages an agent could take and that are not empty, at most so many; NULL: all. It goes from the
+-- last to the first: an index look-up gives the next non-empty queue of the tenant, and the agent's queues after that
+-- one are skipped. So there are few look-ups, even with many skills or many queues.
 CREATE FUNCTION waiting_queues_of(of_tenant text, of_instance text, of_type text, at_most integer)
   RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -101,7 +103,8 @@ BEGIN
     WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
 END $$;
 
--- Sessions whose decision waits for room on an instance; those that reserve a place leave that room to them.
+-- How many sessions have a decision that waits for room on an instance. Sessions that come to reserve a place leave
+-- that room to them (reserve_alone).
 CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE
   own_queue text := queue_of(of_instance, NULL, NULL); -- as in queue_length
@@ -119,8 +122,8 @@ CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGU
     want_skill_id => r.want_skill_id, unreachable_ids => r.unreachable_ids)
 $$;
 
--- Until when a message waits for an agent while one of its target is online: a human's answer as long as its request
--- was open at least.
+-- Until when a message waits for an agent while one of its target is online: a message with a human's answer waits at
+-- least as long as its request could be open.
 CREATE FUNCTION wait_end(r running_messages, since timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT least(greatest(since + asked_wait(m.metadata, m.deadline_ms),

@@ -5,13 +5,13 @@ CREATE FUNCTION asked_wait(metadata jsonb, deadline_ms integer) RETURNS interval
   SELECT coalesce((metadata ->> 'queue_wait_ms')::integer, deadline_ms) * interval '1 ms'
 $$;
 
--- Whether its sender asks for a time: it waits so long whether an agent is online or not.
+-- Whether the sender gives a time (`queue_wait_ms`): the message then waits so long, whether an agent is online or not.
 CREATE FUNCTION asks_wait(metadata jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT metadata ? 'queue_wait_ms'
 $$;
 
--- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. In the
--- order of the index of samples and without sorts, as is_queued: no other index fits.
+-- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. The order
+-- is that of the indexes of samples, and sorts are disabled, so that the planner takes these.
 CREATE FUNCTION is_online(of_tenant text, of_queue text) RETURNS boolean LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -45,8 +45,8 @@ BEGIN
 END $$;
 
 -- The wait of a queued message whose lock the caller holds: since when, and for how many milliseconds it may go on;
--- negative once it is over. `offline_ms`: while no agent of its target is online, unless its sender or its human has
--- said how long.
+-- negative once it is over. `offline_ms`: how long it waits while no agent of its target is online; not used where its
+-- sender gave a time, or where it carries a human's answer.
 CREATE FUNCTION route_wait(of_tenant text, of_message text, at timestamptz, offline_ms integer, OUT since timestamptz,
   OUT left_ms bigint)
   LANGUAGE plpgsql AS $$
@@ -68,8 +68,8 @@ BEGIN
   left_ms := (extract(epoch FROM ends - at) * 1000)::bigint;
 END $$;
 
--- Messages of a queue that are to be looked at because none of its agents is online: those whose wait is over by that,
--- and those that wait for the agent of their session, which others of its type may replace.
+-- Messages of a queue that are to be looked at because none of its agents is online: those that have waited for
+-- `offline_ms`, and those that wait for the agent of their session, which others of its type may replace.
 CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer)
   RETURNS TABLE (message_id text, session_id text)
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$

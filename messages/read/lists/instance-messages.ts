@@ -5,7 +5,7 @@ import { idBound } from '../../../runtime/ids.js';
 const [FIRST_CHUNK, CHUNK] = [200, 1_000];
 /** How far the clocks of processes, which make ids, may be ahead of the database's for the order to be exact, in milliseconds. */
 const CLOCKS_DIFFER_MS = 60_000;
-/** With more dispatches than so many times the messages that are counted exactly, the count is an estimate. */
+/** To count up to `most` messages, at most so many times as many dispatches are read. With more, the count is an estimate. */
 const DISPATCHES_OF_MESSAGE = 2;
 
 /** The messages of one instance that match. */
@@ -16,15 +16,15 @@ export interface InstanceMessages {
   values: unknown[];
 }
 
-/** Read through the index of the instance's dispatches: however many messages others have, none of them is read. */
+/** Goes through the index of the instance's dispatches, so that no message of another instance is read. */
 const MATCHING = (where: string) => `dispatches d CROSS JOIN LATERAL (
   SELECT m.message_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = d.message_id AND ${where} OFFSET 0) found
  WHERE d.tenant_id = $1 AND d.instance_id = $5`;
 
 /**
- * The ids of the messages that were dispatched to an instance, the newest message first, from `offset` on. It walks the instance's dispatches,
- * the newest first. A message is older than its dispatches, so every message newer than the dispatch that was looked at last has been seen. What
- * it costs depends on the place in the list, not on how many messages there are.
+ * The ids of the messages that were dispatched to an instance, the newest message first, from `offset` on. It walks the instance's dispatches, the newest
+ * first. A message is older than its dispatches, so every message newer than the dispatch that was looked at last has been seen. Its cost depends on the place
+ * in the list, not on the number of messages.
  */
 export async function instanceMessageIds(
   tx: Tx,
@@ -48,7 +48,7 @@ export async function instanceMessageIds(
     ORDER BY d.created_at DESC FETCH FIRST ${chunk} ROWS WITH TIES`;
   let before: string | null = null;
   for (let chunk = offset === 0 ? FIRST_CHUNK : CHUNK; page.length < limit; chunk = CHUNK) {
-    // As text: a Date has no microseconds.
+    // `at` is text, because a Date has no microseconds.
     const rows: { message_id: string; at: string; at_ms: number }[] = await tx.query(
       `SELECT message_id, created_at::text AS at, extract(epoch FROM created_at)::double precision * 1000 AS at_ms FROM (${next(chunk)}) AS chunk
         ORDER BY created_at DESC`,

@@ -16,7 +16,7 @@ const BY_ERROR = `SELECT m.error_code AS key, ${COUNTED} FROM messages m
    WHERE ${OF_TENANT} AND m.error_code IS NOT NULL AND m.state = coalesce($3, 'failed') GROUP BY 1`;
 
 const TYPE = "coalesce(m.agent_type, m.want_agent_type, '') AS key";
-/** Those that are not over are few, and in a table of their own. */
+/** Messages that are not over are few, and in a table of their own. */
 const BY_TYPE = `
   SELECT ${TYPE}, ${COUNTED} FROM running_messages m WHERE ${OF_TENANT} AND m.state = coalesce($3, m.state) GROUP BY 1
   UNION ALL

@@ -26,7 +26,7 @@ const OF_INSTANCE: KeyList['walk'] = {
 
 const isRunningState = (state: string | undefined) => state !== undefined && !isTerminal(state);
 
-/** Where the messages of a query can be. */
+/** The range of ids in which the messages of a query can be. */
 async function rangeOf(
   db: Db,
   reader: Reader,

@@ -2,11 +2,11 @@ import type { MessageRates } from '../../../contracts/api/messages.js';
 import { inKeyOrder } from '../../../db/pages/page.js';
 import type { Db } from '../../../db/pool.js';
 
-/** Messages of an hour that speak for its latency, and failed ones that are counted: what a read costs does not grow with a tenant's messages. */
+/** How many messages of an hour its latency is taken from, and how many failed ones are counted at most. So the cost does not grow with a tenant's messages. */
 const SAMPLE = 500;
 const FAILED_MAX = 10_000;
 
-/** What was accepted is added up from events (usage/), a second late. Ids are made a moment before, so an hour's last ones may count to the next. */
+/** Accepted messages are read from usage, which is a second late. Ids are made a moment before, so an hour's last messages may be counted in the next. */
 const RATES = `
   WITH hours AS MATERIALIZED (
     SELECT h AS hour, id_bound('msg', h) AS least, id_bound('msg', h + interval '1 hour') AS bound

@@ -4,7 +4,7 @@ import { readable, readableRequest } from '../readable.js';
 import type { AskedRequest, InputRequestRow } from '../rows.js';
 import type { RecordRow } from '../task.js';
 
-/** A message of a page, and its open input request. Not whole: the page has no room for the content of either. */
+/** A message of a page, and its open input request. `whole` false: the page has no room for all of their content. */
 export interface PageMessage {
   row: RecordRow;
   request: InputRequestRow | null;

@@ -58,19 +58,19 @@ const ALL = `messages m WHERE ${FILTER}`;
 const RUNNING = `running_messages r CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.tenant_id = r.tenant_id
     AND x.message_id = r.message_id LIMIT 1) AS m WHERE r.tenant_id = $1 AND r.state = $3 AND ${FILTER}`;
 
-/** The messages of a filter by which few are found; null where all of the tenant's may fit. */
+/** The source of messages for a filter that few can match; null if all of the tenant's may match. */
 function fewOf({ status }: Pick<TaskFilter, 'status'>): string | null {
   return status !== null && !isTerminal(status) ? RUNNING : null;
 }
 
-/** Where the messages of a session are; of those by which few are found, they need not be known. */
+/** The range of ids of a session's messages; not looked up for a filter that few can match. */
 async function idsOf(db: Db, filter: Omit<TaskFilter, 'ids'>): Promise<IdRange> {
   const { reader, contextId } = filter;
   if (contextId === null || fewOf(filter)) return { least: null, bound: null };
   return messageIdsOf(db, reader.tenant_id, contextId);
 }
 
-/** Reads all messages of the filter to find the newest changes. */
+/** Reads all messages that match, and sorts them by the time of their last change. */
 async function sortTasks(
   tx: Tx,
   from: string,
@@ -89,7 +89,7 @@ async function sortTasks(
   };
 }
 
-/** Changes since a time: the late ones, and those of messages that are not older than a late one could be. */
+/** Messages that changed since `$4`: those with a late change, and those whose id is so young that the change is not late. */
 const SINCE = `(SELECT m.message_id FROM messages m WHERE ${FILTER} AND m.message_id >= late_bound($4) AND m.message_id >= late_bound(m.updated_at)
   UNION ALL SELECT m.message_id FROM late_changes l CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.tenant_id = l.tenant_id
     AND x.message_id = l.message_id LIMIT 1) AS m WHERE l.tenant_id = $1 AND l.changed_at >= $4 AND ${FILTER}) AS m`;

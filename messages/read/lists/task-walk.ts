@@ -5,22 +5,22 @@ import type { Tx } from '../../../db/pool.js';
 import { type IdRange, idBound, inBoth, newestMonths } from '../../../runtime/ids.js';
 
 /**
- * The tasks of a tenant by the time of their last change, the newest first, without an index on it: every message would have to write one
- * twice. A change is *late* when it comes more than five seconds after the id of its message was made. The table `late_changes` has the
- * messages whose last change is late, in order. The changes of all other messages are in almost the order of their ids, so messages are
- * read by id until no later one can belong before those that were found.
+ * The tasks of a tenant by the time of their last change, the newest first, without an index on that time, which every message would have to write twice. A
+ * change is *late* when it comes more than five seconds after the id of its message was made. The table `late_changes` has the messages whose last change is
+ * late, in order. The changes of all other messages are in almost the order of their ids, so messages are read by id until no later one can belong before those
+ * that were found.
  */
 
 /** As in `late_bound` (db/functions/messages/late_changes.sql). */
 const LATE_MS = 5_000;
 /** How far the clocks of processes, which make ids, may be ahead of the database's, in milliseconds. */
 const CLOCKS_DIFFER_MS = 60_000;
-/** Messages that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
+/** How many messages the first read by id takes for each task of the page. Each further read takes twice as many, up to `ROWS_PER_READ_MAX`. */
 const ROWS_PER_TASK = 2;
 const ROWS_PER_READ_MAX = 10_000;
 /** Late changes that a page reads at most. */
 const LATE_ROWS_MAX = 2_000;
-/** A page whose filters hardly any task fits ends after so many rows, with the tasks that it has found. */
+/** After so many rows a page ends with the tasks that it has found, for filters that hardly any task fits. */
 const ROWS_MAX = 20_000;
 
 /** Which tasks of a tenant are listed. */
@@ -32,7 +32,7 @@ export interface TaskFilter {
   changedSince: string | null;
   /** The type that has the task, or is asked for. */
   agentType: string | null;
-  /** Where its messages are, as far as that is known. */
+  /** The range of ids in which its messages are, as far as that is known. */
   ids: IdRange;
 }
 
@@ -52,14 +52,14 @@ export interface TaskPosition {
 
 /** What was found for a page. */
 export interface FoundTasks {
-  /** In their order; there may be more of them than fit on the page. */
+  /** In the order of the list; there may be more than fit on the page. */
   tasks: TaskKey[];
   /** Where the next page begins when the first `shown` of the tasks are on this one; null when nothing is left. */
   next(shown: number): TaskPosition | null;
 }
 
 export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
-/** That a message has an id of the filter's range. @param alias of `messages` */
+/** The condition that the id of a message is in the filter's range. @param alias of `messages` */
 const inRange = (alias: string) =>
   `($7::text IS NULL OR ${alias}.message_id >= $7) AND ($8::text IS NULL OR ${alias}.message_id < $8)`;
 /** The conditions of a filter on messages `m`: `filterValues` are $1 to $8. */
@@ -67,7 +67,7 @@ export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSes
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
   AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6) AND ${inRange('m')}`;
 
-/** What makes a list of tasks another one: the tenant, what the reader may see, and the filters. */
+/** The values that identify a list of tasks: the tenant, what the reader may see, and the filters. */
 export function listValues(filter: Omit<TaskFilter, 'ids'>): [string, ...unknown[]] {
   const { reader, contextId, status, changedSince, agentType } = filter;
   return [reader.tenant_id, contextId, status, changedSince, viewOf(reader), agentType];
@@ -78,11 +78,11 @@ export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
   return [...listValues(filter), filter.ids.least, filter.ids.bound];
 }
 
-/** A late change that is not in `late_changes` was written past the platform, and is found by id like the others. */
+/** Whether a change is late and in `late_changes`. A late change that is not there was not written by the platform, and is found by id. */
 const IS_LATE = `m.message_id < late_bound(m.updated_at)
   AND EXISTS (SELECT 1 FROM late_changes l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id)`;
 
-/** The condition on messages `x` for which there is an index in the order of ids: with any other one a read would have no bound. */
+/** The only conditions on messages `x` that have an index in the order of ids. With others the cost of a read would have no bound. */
 const IN_INDEX = `CASE WHEN $2::text IS NOT NULL THEN ${messagesOfSession('x', '$1', '$2')}
   WHEN $3::text IN ('failed', 'canceled') THEN x.unsuccessful_state = $3 ELSE true END`;
 
@@ -100,7 +100,7 @@ const READ_LATE = `
    WHERE l.tenant_id = $1 AND ($2::text IS NULL OR l.session_id = $2) AND ($3::timestamptz IS NULL OR l.changed_at >= $3)
      AND ($4::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$4')}, $5))
    ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
-/** Those of some messages that fit. A statement of its own, which is planned for the months of these ids. */
+/** Those of `$9` that fit the filter. It is a statement of its own, so that it is planned for the months of these ids. */
 const FITTING = `SELECT m.message_id AS id FROM messages m WHERE ${FILTER} AND m.message_id = ANY ($9)`;
 
 /** Below zero where `a` comes first. */
@@ -119,7 +119,7 @@ class IdReader {
   #readFrom: string | null = null;
   isDone = false;
   rows = 0;
-  /** All tasks from here on are in `tasks`: those of the reads that leave none out. */
+  /** All tasks with this id or a later one are in `tasks`. Only reads without `last` move it, because they leave none out. */
   #completeFrom = '';
   #limit: number;
 
@@ -132,12 +132,12 @@ class IdReader {
     this.#limit = pageSize * ROWS_PER_TASK;
   }
 
-  /** Reads on. @param last tasks that come after this one are not wanted, so no further than one that comes before it can be */
+  /** Reads the next messages. @param last the last task that is wanted: messages too old to come before it are not read */
   async read(last: TaskKey | undefined): Promise<void> {
     const { filter, position } = this;
     const since = filter.changedSince === null ? null : lateBound(Date.parse(filter.changedSince) * 1_000);
     const bound = last ? lateBound(last.changedUs) : since;
-    // Statements are planned for each month that they may read: the first one for the newest, which mostly have enough.
+    // A statement is planned for each month that it may read. So the first one reads only the newest months, which mostly are enough.
     const newest = this.#readFrom === null ? this.#newest(bound) : null;
     const range = [position.fromId, this.#readFrom, newest ?? bound, this.#limit, last?.changedUs ?? null];
     const [read] = await this.tx.query<{ rows: number; last_id: string | null; tasks: TaskKey[] }>(READ_BY_ID, [
@@ -157,7 +157,7 @@ class IdReader {
     this.#limit = Math.min(this.#limit * 2, ROWS_PER_READ_MAX);
   }
 
-  /** Where the newest months of those that are to be read begin; null where they are all. */
+  /** The first id of the newest months of the range that is to be read; null if they are the whole range. */
   #newest(bound: string | null): string | null {
     const { ids } = this.filter;
     const { least } = inBoth(ids, { least: bound, bound: null });
@@ -170,8 +170,8 @@ class IdReader {
   }
 
   /**
-   * The id at which the next page goes on after a task: that of the newest message which is still to be shown. None that comes after the task
-   * was made after its change.
+   * The id from which the next page reads on after a task: that of the newest message that is still to be shown. No message that comes after the task in the
+   * list was made after the task's last change.
    */
   resumeAfter(after: TaskKey | null): string {
     const left = this.tasks.filter((task) => after === null || inOrder(after, task) < 0).map(({ id }) => id);
@@ -212,7 +212,7 @@ export async function walkTasks(
     const found = [...late.tasks, ...byId.tasks].filter(isRead).sort(inOrder);
     tasks = found.filter((task) => byId.isBefore(task));
     last = found[pageSize] ?? late.horizon ?? undefined;
-    // At the bound nothing may be left over that the next page would have to find again: then it would never come further.
+    // At `ROWS_MAX` the page may stop only if it shows a task or has found none by id: else the next page would find the same, and get no further.
     const mayStop = byId.rows >= ROWS_MAX && (tasks.length > 0 || byId.tasks.length === 0);
     isEnough = byId.isDone || (last !== undefined && byId.isBefore(last)) || mayStop;
   }

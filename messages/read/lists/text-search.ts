@@ -2,13 +2,13 @@ import { firstKeys, inKeyOrder, type KeyList } from '../../../db/pages/page.js';
 import type { Db } from '../../../db/pool.js';
 import { hasText } from './list-filters.js';
 
-/** Messages that one call looks through. No index has their words: every message would pay for it. */
+/** Messages that one call searches. There is no index of words, because every message would have to write it. */
 const LOOKED_THROUGH_MAX = 2_000;
 const LOOKED_AT_ONCE = 500;
 
 const WITH_TEXT = `SELECT m.message_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND ${hasText('m', '$3')} ORDER BY m.message_id DESC`;
 
-/** The ids that were found, and the last one that was looked at, from where the next page goes on; null where nothing is left. */
+/** The ids that were found. `next`: the last message that was searched, after which the next page goes on; null when nothing is left. */
 export interface FoundIds {
   ids: string[];
   next: string | null;

@@ -7,13 +7,13 @@ import { type Wait, waiting, waitsForOf } from '../waits.js';
 import { filterValues, hasText, ofRunning } from './list-filters.js';
 import { type ListDeps, listCursors, listedMessages, type MessagePage } from './list-page.js';
 
-/** Messages at rest that are looked at, those that were accepted first: of more, the newest would not be on the first pages anyway. */
+/** How many messages at rest are looked at, the oldest first. The newest beyond would not be on the first pages anyway. */
 const LOOKED_AT_MAX = 10_000;
 
 /** Since when the last message of the page has waited, its id, and how many there were on the first page. */
 const Position = z.tuple([z.string().max(40), z.string().max(200), z.int().min(0)]);
 
-/** `$15`: what for; `$16`: for how long at least; `$17`: messages that agents may have at once; `$18`: a text. */
+/** `$15`: what they wait for; `$16`: for how many milliseconds at least; `$17`: messages that agents may have at once; `$18`: a text. */
 const WAITING = `(${waiting(
   `($3::text IS NULL OR r.state = $3) AND ($15::text IS NULL OR (r.state = 'input-required') = ($15 = 'person'))
    ORDER BY r.message_id LIMIT ${LOOKED_AT_MAX}`,
