@@ -20,7 +20,7 @@ export interface Submission {
   ask?: NewInputRequest | undefined;
 }
 
-function sureOf(verdict: EarlyVerdict): EarlyVerdict {
+function requireDecided(verdict: EarlyVerdict): EarlyVerdict {
   if (verdict !== 'later' && isUndecided(verdict)) throw undecidedError(verdict);
   return verdict;
 }
@@ -33,7 +33,7 @@ async function dispatchDecision(
 ): Promise<AcceptDecision> {
   const request = policyRequest('dispatch', message);
   const named = message.agent.instance_id === undefined ? (['instance_id'] as const) : [];
-  const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, [...later, ...named]));
+  const verdict = requireDecided(await policies.decideEarly(draft.tenant_id, request, [...later, ...named]));
   if (verdict === 'later' || verdict.decision === 'require_approval') return { dispatch_undecided: true };
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'deny') return { error: errorOfDenial(verdict), events };
@@ -71,7 +71,7 @@ async function decisionOf(
   later: LaterFact[],
 ): Promise<AcceptDecision> {
   const request = policyRequest('admission', message);
-  const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, later));
+  const verdict = requireDecided(await policies.decideEarly(draft.tenant_id, request, later));
   const asked = ask && { input_request: inputRequestCall(ask) };
   if (verdict === 'later') return { undecided: true, ...asked };
   const events = eventsOf(verdict, request);

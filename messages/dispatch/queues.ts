@@ -96,8 +96,8 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
       const most = limits.tenantMaxInFlight + lent;
       const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, most];
       const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8, $9)) AS taken';
-      const take = (hasRaised: boolean) =>
-        db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, hasRaised]);
+      const take = (isRetry: boolean) =>
+        db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, isRetry]);
       const rows = await take(false).catch((error: unknown) => {
         if (!isOwnFault(error)) throw error;
         return take(true); // sets aside the message that causes the error

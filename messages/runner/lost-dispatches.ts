@@ -96,7 +96,7 @@ export class LostDispatches {
    * Ends a dispatch that is on the record as sent and does not run here, because its agent is gone. One that this node never sent is released;
    * the agent of any other may have acted, so it is not sent again.
    */
-  async disown(ref: Owned): Promise<DispatchEnd> {
+  async endUnowned(ref: Owned): Promise<DispatchEnd> {
     const mayHaveBeenSent = this.#uncertain.get(ref.dispatch_id)?.neverSent === false;
     return ref.mesh_id === this.#options.meshId && !mayHaveBeenSent
       ? this.release(ref, 'NEVER_SENT')

@@ -191,7 +191,7 @@ export class DispatchRunner {
     // A dispatch that was being committed here runs now, or was released.
     await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
     await this.agentLost(agentKey);
-    await Promise.all(open.map((ref) => this.#sender.lost.disown(ref)));
+    await Promise.all(open.map((ref) => this.#sender.lost.endUnowned(ref)));
   }
 
   /**

@@ -68,8 +68,8 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
 }
 
 /** If nobody wakes the message when its turn has come, a sweeper looks at it. */
-const LOOK_LATER = `
-  UPDATE running_messages SET wake_requested_at = look_later() WHERE tenant_id = $1 AND message_id = $2`;
+const SWEEP_LATER = `
+  UPDATE running_messages SET wake_requested_at = sweep_later() WHERE tenant_id = $1 AND message_id = $2`;
 /** Waits for a transaction that is ending the message. No row: it has ended. */
 const STILL_RUNS = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR KEY SHARE';
 
@@ -87,7 +87,7 @@ async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
     if (!next || next.message_id === row.message_id) return null;
     const running = await tx.query(STILL_RUNS, [row.tenant_id, next.message_id], 'still_runs');
     if (running.length === 0) continue;
-    await tx.query(LOOK_LATER, [row.tenant_id, row.message_id], 'look_later');
+    await tx.query(SWEEP_LATER, [row.tenant_id, row.message_id], 'sweep_later');
     return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
   }
 }

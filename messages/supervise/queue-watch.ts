@@ -15,7 +15,7 @@ const TENANTS_AT_ONCE = 4;
 /** Workflows that are started of a tenant in one round. */
 const STARTS_MAX = 10;
 
-const LEFT_ALONE = 'SELECT $1 AS tenant_id, message_id, session_id FROM left_alone($1, $2, $3, $4)';
+const WITHOUT_AGENT_ONLINE = 'SELECT $1 AS tenant_id, message_id, session_id FROM messages_without_agent_online($1, $2, $3, $4)';
 const OLDEST = `
   SELECT tenant_id, message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM (
     SELECT * FROM running_messages WHERE tenant_id = $1 AND queue = $2 ORDER BY (resolution IS NULL), created_at LIMIT $4) AS oldest
@@ -67,7 +67,7 @@ export class QueueWatch extends Loop {
 
   #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<MessageInput[]> {
     const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
-    return this.#core.db.tenant(tenant_id, (tx) => tx.query<MessageInput>(LEFT_ALONE, values));
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<MessageInput>(WITHOUT_AGENT_ONLINE, values));
   }
 
   #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {

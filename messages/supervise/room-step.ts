@@ -19,7 +19,7 @@ interface RoomWait {
   left_ms: number;
   waited_ms: number;
   /** The wait is over, and an agent has room. */
-  may_go: boolean;
+  agent_has_room: boolean;
 }
 
 /** Puts a message that rests into its queue, and reads how long it may wait there. @param offlineMs while no agent of its target is online */
@@ -33,7 +33,7 @@ async function queued(
     `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
             w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
               JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
-              WHERE coalesce(room_left(a) > 0, true) OR session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id)) AS may_go
+              WHERE coalesce(room_left(a) > 0, true) OR session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id)) AS agent_has_room
        FROM queue_message($1, $2) AS q (queue) CROSS JOIN LATERAL route_wait($1, $2, $3, $4) w`,
     [tenant_id, message_id, now, offlineMs, session_id],
     'queue_message',
@@ -59,9 +59,9 @@ export interface LockedMessage {
 /** The step of a message that waits only for an agent with room. */
 export async function roomStep(context: LockedMessage, offlineMs: number): Promise<QueuedStep> {
   const { tx, row, session, now } = context;
-  const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
+  const { queue, since, left_ms, waited_ms, agent_has_room } = await queued(tx, row, now, offlineMs);
   const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
-  const isLate = left_ms <= 0 && !(may_go && -left_ms < lateMs);
+  const isLate = left_ms <= 0 && !(agent_has_room && -left_ms < lateMs);
   if (isLate) {
     const message = await targetWaitedText(tx, row, session, waited_ms);
     return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };

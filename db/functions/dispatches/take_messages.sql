@@ -164,7 +164,7 @@ END $$;
 
 -- Moves a message to another queue if, since it was queued, its session was bound to another agent that can be reached.
 -- Gives whether it did.
-CREATE FUNCTION goes_elsewhere(a agents, s sessions, of_message text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION moves_elsewhere(a agents, s sessions, of_message text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF s.instance_id IS NULL OR s.instance_id = a.instance_id AND s.agent_type = a.agent_type THEN
     RETURN false;
@@ -190,7 +190,7 @@ EXCEPTION WHEN OTHERS THEN
     RAISE; -- the database is in trouble, and not the message
   END IF;
   RAISE WARNING 'message % could not be taken and is set aside: %', of_message, SQLERRM;
-  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = look_soon(),
+  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = sweep_soon(),
     failed_openings = r.failed_openings + 1
    WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message;
   RETURN NULL;
@@ -199,7 +199,7 @@ END $$;
 -- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what
 -- send_queued gives.
 CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean,
-  has_raised boolean) RETURNS jsonb[]
+  is_retry boolean) RETURNS jsonb[]
   LANGUAGE plpgsql AS $$
 DECLARE
   room_left integer := room_left(a);
@@ -215,11 +215,11 @@ BEGIN
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
+    CONTINUE WHEN NOT FOUND OR moves_elsewhere(a, s, w.message_id);
     needs_room := room_left IS NOT NULL
       AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
     CONTINUE WHEN needs_room AND room_left <= 0;
-    IF has_raised THEN
+    IF is_retry THEN
       taken := send_or_set_aside(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
     ELSE
       taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
@@ -233,9 +233,9 @@ BEGIN
 END $$;
 
 -- Takes messages for an agent, and waits for the lock of its room. `tenant_most`: how many messages the agents of the
--- tenant may have together. `has_raised`: this take is repeated after an error.
+-- tenant may have together. `is_retry`: this take is repeated after an error.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
-  event_ids text[], as_open boolean, tenant_most integer, has_raised boolean DEFAULT false)
+  event_ids text[], as_open boolean, tenant_most integer, is_retry boolean DEFAULT false)
   RETURNS jsonb[]
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off
@@ -261,7 +261,7 @@ BEGIN
     PERFORM set_full_at(of_tenant, of_instance, NULL);
   END IF;
   PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches[1:tenant_left], event_ids, as_open, has_raised);
+  RETURN take_for(a, by_mesh, new_dispatches[1:tenant_left], event_ids, as_open, is_retry);
 END $$;
 
 -- Takes one message for an agent in the transaction that ends a dispatch of it. It does not wait for the room. An error

@@ -39,7 +39,7 @@ CREATE TYPE accept_result AS (
 
 -- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
 -- `resumes`: the message is dispatched, and ends the suspension of its session. `queue`: the queue that it joins.
--- `follows`: it writes more rows than most messages (follow_message).
+-- `follows`: it writes more rows than most messages (write_extra_rows).
 CREATE TYPE accept_outcome AS (
   c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text,
   ordered boolean, resumes boolean, hops integer, follows boolean, queue text

@@ -67,7 +67,7 @@ BEGIN
       decided := write_messages(decided);
       unwritten_ids := '{}';
       IF d.follows THEN
-        PERFORM follow_message(c, d);
+        PERFORM write_extra_rows(c, d);
       END IF;
     END IF;
   END LOOP;

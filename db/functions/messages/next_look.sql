@@ -3,10 +3,10 @@
 -- (messages/supervise/sweeper.ts), so the other times tell when a sweeper is to look.
 
 -- At once, and before all others: for a step that no process takes after its commit.
-CREATE FUNCTION look_at_once() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() - interval '1 hour' $$;
+CREATE FUNCTION sweep_first() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() - interval '1 hour' $$;
 
 -- In five seconds: what has failed is tried again.
-CREATE FUNCTION look_soon() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() - interval '10 s' $$;
+CREATE FUNCTION sweep_soon() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() - interval '10 s' $$;
 
 -- In 75 seconds, should nobody tell the message before that its turn has come.
-CREATE FUNCTION look_later() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() + interval '1 minute' $$;
+CREATE FUNCTION sweep_later() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() + interval '1 minute' $$;

@@ -24,7 +24,7 @@ $$;
 -- process has died; the default leaves it to the sweeper, at once. Where another transaction has the message's row,
 -- nothing is marked: that one is looking.
 CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text,
-  asked_at timestamptz DEFAULT look_at_once()) RETURNS jsonb
+  asked_at timestamptz DEFAULT sweep_first()) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
   waiting jsonb := next_in_order(of_tenant, of_session);

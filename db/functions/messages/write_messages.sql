@@ -10,7 +10,7 @@ BEGIN
 END $$;
 
 -- Writes what only some messages have: a late change, the outcome of policies.
-CREATE FUNCTION follow_message(c accept_call, d accept_outcome) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION write_extra_rows(c accept_call, d accept_outcome) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF is_late(c.message_id) THEN
     PERFORM note_change(c.tenant_id, c.message_id);

@@ -94,7 +94,7 @@ END $$;
 -- As choose_sampled, but one of `idle_ids` that has nothing to do goes first. If at most one agent of a type may have
 -- room, as for most messages, there is nothing to compare. Looking for that first takes a third off accept, compared
 -- with idle agents first.
-CREATE FUNCTION choose_local(wish routing, only_instance text, only_type text, idle_ids text[])
+CREATE FUNCTION choose_for_target(wish routing, only_instance text, only_type text, idle_ids text[])
   RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
@@ -146,7 +146,7 @@ BEGIN
     full_ids := '{}';
     FOR c IN SELECT * FROM compared_agents(wish, only_instance, only_type, at_most) LOOP
       compared := compared + 1;
-      IF NOT c.is_full AND reserve_alone(wish, (c.agent).instance_id, (c.agent).max_concurrent_sessions) THEN
+      IF NOT c.is_full AND reserve_for_session(wish, (c.agent).instance_id, (c.agent).max_concurrent_sessions) THEN
         RETURN QUERY SELECT (c.agent).instance_id, (c.agent).agent_type;
         RETURN;
       ELSIF c.is_full AND coalesce(c.last_dispatch_at < now() - interval '1 s', true) THEN
@@ -211,7 +211,7 @@ DECLARE
   a agents;
 BEGIN
   IF wish.session_id IS NULL THEN
-    RETURN choose_local(wish, wish.want_instance_id, wish.want_agent_type, idle_ids);
+    RETURN choose_for_target(wish, wish.want_instance_id, wish.want_agent_type, idle_ids);
   END IF;
   bound := session_agent(wish, of_type);
   -- The message would bind an agent to the session, which needs the session's lock: the take does that.

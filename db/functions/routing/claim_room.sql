@@ -91,7 +91,7 @@ END $$;
 
 -- Reserves room for a session, and waits for the lock. Without room the exception releases the lock, so that two
 -- callers never wait for each other. A session takes no place among messages (`max_concurrent_tasks`).
-CREATE FUNCTION reserve_alone(wish routing, of_instance text, most_sessions integer)
+CREATE FUNCTION reserve_for_session(wish routing, of_instance text, most_sessions integer)
   RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM lock_room(wish.tenant_id, of_instance);

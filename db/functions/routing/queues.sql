@@ -104,7 +104,7 @@ BEGIN
 END $$;
 
 -- How many sessions have a decision that waits for room on an instance. Sessions that come to reserve a place leave
--- that room to them (reserve_alone).
+-- that room to them (reserve_for_session).
 CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE
   own_queue text := queue_of(of_instance, NULL, NULL); -- as in queue_length

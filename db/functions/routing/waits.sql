@@ -70,7 +70,7 @@ END $$;
 
 -- Messages of a queue that are to be looked at because none of its agents is online: those that have waited for
 -- `offline_ms`, and those that wait for the agent of their session, which others of its type may replace.
-CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer)
+CREATE FUNCTION messages_without_agent_online(of_tenant text, of_queue text, offline_ms integer, at_most integer)
   RETURNS TABLE (message_id text, session_id text)
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

@@ -59,14 +59,14 @@ const RUNNING = `running_messages r CROSS JOIN LATERAL (SELECT * FROM messages x
     AND x.message_id = r.message_id LIMIT 1) AS m WHERE r.tenant_id = $1 AND r.state = $3 AND ${FILTER}`;
 
 /** The source of messages for a filter that few can match; null if all of the tenant's may match. */
-function fewOf({ status }: Pick<TaskFilter, 'status'>): string | null {
+function smallSourceFor({ status }: Pick<TaskFilter, 'status'>): string | null {
   return status !== null && !isTerminal(status) ? RUNNING : null;
 }
 
 /** The range of ids of a session's messages; not looked up for a filter that few can match. */
 async function idsOf(db: Db, filter: Omit<TaskFilter, 'ids'>): Promise<IdRange> {
   const { reader, contextId } = filter;
-  if (contextId === null || fewOf(filter)) return { least: null, bound: null };
+  if (contextId === null || smallSourceFor(filter)) return { least: null, bound: null };
   return messageIdsOf(db, reader.tenant_id, contextId);
 }
 
@@ -95,7 +95,7 @@ const SINCE = `(SELECT m.message_id FROM messages m WHERE ${FILTER} AND m.messag
     AND x.message_id = l.message_id LIMIT 1) AS m WHERE l.tenant_id = $1 AND l.changed_at >= $4 AND ${FILTER}) AS m`;
 
 function allOf(filter: TaskFilter): KeyList {
-  const from = fewOf(filter) ?? (filter.changedSince === null ? ALL : SINCE);
+  const from = smallSourceFor(filter) ?? (filter.changedSince === null ? ALL : SINCE);
   const appendOnly = filter.status === null || isTerminal(filter.status);
   return { key: 'm.message_id', from, orderBy: 'm.message_id DESC', values: filterValues(filter), appendOnly };
 }
@@ -134,7 +134,7 @@ export async function listTasks(
   const tokens = createCursors(secrets, { purpose: 'task-page', list, schema: Position, refusal: notOfList });
   const position = tokens.read(query.pageToken) ?? { after: null, fromId: null };
   const filter: TaskFilter = { ...wanted, ids: await idsOf(db, wanted) };
-  const few = fewOf(filter);
+  const few = smallSourceFor(filter);
   const page = await inKeyOrder(db, reader.tenant_id, async (tx) => {
     const found = few
       ? await sortTasks(tx, few, filter, position, pageSize)

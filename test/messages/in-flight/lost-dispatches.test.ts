@@ -43,7 +43,7 @@ test('a dispatch that cannot be ended keeps no other waiting, and is tried again
 test('a message whose agent comes back without its dispatch goes on at once', async () => {
   await fixture.agent('a');
   const { session_id: _, ...ref } = await sent();
-  await lostDispatches().disown({ ...ref, mesh_id: MESH });
+  await lostDispatches().endUnowned({ ...ref, mesh_id: MESH });
   expect(fixture.advanced).toEqual([ref.message_id]);
 });
 
