@@ -8,7 +8,7 @@ import { expireIfIdle } from '../sessions/session-end.js';
 
 export type RecordActivities = ReturnType<typeof createRecordActivities>;
 
-/** Local activities over the functions of `messages/` and `sessions/`: one short, idempotent transaction each. */
+/** Local activities over the functions of `messages/` and `sessions/`: idempotent, in short transactions. `nextStep` may ask evaluators of policies in between, for up to 15 s. */
 export function createRecordActivities(core: MessageCore) {
   return {
     nextStep: async (input: MessageInput): Promise<Step | null> => (await takeStep(core, input, 'workflow')).step,

@@ -52,8 +52,8 @@ export interface Db {
   call<Row extends pg.QueryResultRow>(tenantId: string, name: string, text: string, values: unknown[]): Promise<Row[]>;
   /**
    * As `call`, for a function that takes a JSON array of calls and whether the first may wait for locks, and returns a row for each call.
-   * Concurrent calls share a round trip and a transaction (batcher.ts); the failure of one does not fail the others, and one that waits for
-   * a lock waits alone.
+   * Concurrent calls share a round trip and a transaction (batcher.ts); the failure of one does not fail the others, and those that
+   * wait for a lock wait apart from them, together with others for the same lock (lock-waits.ts).
    */
   batch<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */

@@ -39,8 +39,8 @@ export function namedVersion({ headers, query }: VersionSource): string {
 /** The supported version of a `namedVersion`, without its patch number: 0.3 for an empty one, null for one that is not supported. */
 export function supportedVersion(named: string): A2aVersion | null {
   if (named === '') return '0.3';
-  const [, minor] = /^(\d+\.\d+)(?:\.\d+)?$/.exec(named) ?? [];
-  return A2A_VERSIONS.find((known) => known === minor) ?? null;
+  const [, majorMinor] = /^(\d+\.\d+)(?:\.\d+)?$/.exec(named) ?? [];
+  return A2A_VERSIONS.find((known) => known === majorMinor) ?? null;
 }
 
 /**

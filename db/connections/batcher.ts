@@ -50,8 +50,8 @@ export interface BatcherOptions<Row> extends BatchExecution<Row> {
 /**
  * Group commit: calls of one kind that arrive while a statement is under way share the next one, with one round trip, one transaction and
  * one commit. A call that arrives alone goes at once. A tenant has one statement under way, and tenants do not wait for each other's while
- * fewer are at work than there are lanes; beyond, they share statements, in turn. A call that would wait for a lock is repeated by itself,
- * and the others of its statement are done. If a call fails the statement, all of them are undone and each is repeated on its own. If the
+ * fewer are at work than there are lanes; beyond, they share statements, in turn. A call that would wait for a lock is repeated with
+ * others that wait for the same lock (lock-waits.ts), and the rest of its statement is done. If a call fails the statement, all of them are undone and each is repeated on its own. If the
  * outcome of a statement is unknown, its calls fail; those that wait go in their turns.
  */
 export class Batcher<Row> {

@@ -5,8 +5,8 @@
 -- others; but never more than twice `slots` deliveries run. A receiver whose circuit breaker is open gets nothing; once
 -- `open_until` has passed, it gets one delivery, in one of the lanes, as a probe. Each call looks at `receivers_max`
 -- receivers of a tenant; if more wait, the next call goes on after them (delivery_turns), so that a tenant with many
--- receivers slows only itself. One process claims at a time, so that no slot is given twice. A slot counts as unused if
--- its delivery has no workflow after `check_ms`.
+-- receivers slows only itself. One process claims at a time, so that no slot is given twice. `check_ms` after a
+-- delivery was started it is looked at: if it has no workflow, `overdueQueued` (deliveries/queue.ts) starts that again.
 CREATE FUNCTION claim_deliveries(
   of_approvals boolean, slots integer, tenant_max integer, receiver_max integer, receivers_max integer, slow_ms bigint,
     check_ms bigint)

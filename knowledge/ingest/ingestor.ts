@@ -33,7 +33,7 @@ export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
   db: Db;
   log: Pick<Logger, 'info' | 'warn'>;
   embedder: Embedder | undefined;
-  /** Told of new chunks once they are committed; where it fails, or the process dies before, the next search does without it. */
+  /** Told of new chunks once they are committed; where it fails, or the process dies before, the next search writes them. */
   writeVectors: KnowledgeSearch['writeVectors'];
 }
 

@@ -34,7 +34,7 @@ export interface StoredSource extends SourceFields, SourceState {
   tags: string[];
   metadata: Record<string, unknown>;
   chunk_count: number;
-  /** Given with the source or found in it. */
+  /** Of all its chunks. */
   token_count: number;
 }
 

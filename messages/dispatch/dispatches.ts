@@ -30,10 +30,10 @@ export interface OpenDispatch extends DispatchRef {
   dispatch_auth: Buffer | null;
   epoch: number;
   attempt: number;
-  /** The node that sent it or will send it; null for a hosted agent's dispatch that no node has taken. */
+  /** The node that sent it or will send it. */
   mesh_id: string | null;
   sent_at: Date | null;
-  /** Null until sent. The clock of the sending node decides. */
+  /** Null while a tool call of it waits for a human. The clock of the sending node decides. */
   deadline_at: Date | null;
   /** The A2A server's own ids, if the agent is one and has asked a question before. */
   remote_task_id: string | null;

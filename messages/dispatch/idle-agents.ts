@@ -10,8 +10,8 @@ const AGENTS_MAX = 1_000;
 const REMEMBERED_MS = 600_000;
 
 /**
- * Agents that had nothing more to do when they answered this process, the longest idle first. The list is a guess that saves the search for the last free agent
- * among hundreds. The record decides whether one is idle (`choose_idle` in db/functions/routing/choose_agent.sql).
+ * Agents that had nothing more to do when they answered this process, those that were offered least recently first. The list is a guess that saves the
+ * search for the last free agent among hundreds. The record decides whether one is idle (`choose_idle` in db/functions/routing/choose_agent.sql).
  */
 export class IdleAgents {
   /** By tenant and type: since when each is idle, on `performance.now()`. */

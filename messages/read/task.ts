@@ -181,11 +181,11 @@ export async function liveTask(
   const ended = await new Promise<DispatchEnd | null>((resolve) => {
     const stop = (end: DispatchEnd | null) => {
       clearTimeout(timer);
-      rest[Symbol.dispose]();
+      wakeUp[Symbol.dispose]();
       resolve(end);
     };
     const timer = setTimeout(stop, Math.min(options.until - Date.now(), LIVE_MS), null);
-    const rest = ends.wakeWhenAsked(live.row.message_id, () => stop(null));
+    const wakeUp = ends.wakeWhenAsked(live.row.message_id, () => stop(null));
     void live.ended.then(stop);
   });
   const end = ended?.message;

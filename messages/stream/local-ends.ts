@@ -47,7 +47,7 @@ export class LocalEnds {
     return { [Symbol.dispose]: () => void this.#onAsked.delete(messageId) };
   }
 
-  /** Called after the commit: the message waits for a human while its dispatch goes on. */
+  /** Called after the commit: a human was asked about a tool call, or the call was withdrawn, or the message has failed with it. */
   noteAsked(messageId: string): void {
     this.#onAsked.get(messageId)?.();
   }
