@@ -1,6 +1,6 @@
 -- Ordered sessions: a message is dispatched when all that were accepted into its session before it are over. A
--- message that waits for a human is not over. Whoever dispatches holds the lock of the session, so that of two messages only one goes
--- out.
+-- message that waits for a human is not over. Whoever dispatches holds the lock of the session, so that of two messages
+-- only one goes out.
 
 -- The messages of a session that are not over, in their order: first one that was dispatched, then by the time of
 -- acceptance.
