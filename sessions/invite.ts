@@ -6,7 +6,7 @@ import { recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf, chooseAgent, choosing, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
-import { recordLoadMoved, bindsToType, type LockedSession, lockSession, requireActive } from './session-end.js';
+import { bindsToType, type LockedSession, lockSession, recordLoadMoved, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
 
 /**
