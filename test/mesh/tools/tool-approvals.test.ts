@@ -172,11 +172,12 @@ describe('a tool call that needs approval', () => {
     const second = callTool(a, payload);
     expect(await resultOf(a, second)).toEqual(refusedWith('APPROVAL_PENDING'));
     const now = performance.now.bind(performance);
-    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 600_000);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 45_000);
     onTestFinished(() => later.mockRestore());
     await approvals.resolve(ref, 'approved');
     await pays(b, a, id);
     await until(async () => (await approvals.requests(ref)).length === 2);
+    later.mockRestore(); // a statement that times out on the shifted clock would have the pool trust no connection for as long
     const stored = `SELECT (call ->> 'deadline_ms')::integer FROM tool_grants
       WHERE message_id = $1 AND used_at IS NULL`;
     const [left] = await database.column<number>(stored, [ref.message_id]);
