@@ -175,7 +175,7 @@ export interface TaskWait {
 export async function liveTask(
   live: LiveMessage,
   options: TaskWait,
-  ends: Pick<LocalEnds, 'wakeWhenAsked'>,
+  ends: Pick<LocalEnds, 'wakeWhenHeld'>,
 ): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
   const ended = await new Promise<DispatchEnd | null>((resolve) => {
@@ -185,7 +185,7 @@ export async function liveTask(
       resolve(end);
     };
     const timer = setTimeout(stop, Math.min(options.until - Date.now(), LIVE_MS), null);
-    const wakeUp = ends.wakeWhenAsked(live.row.message_id, () => stop(null));
+    const wakeUp = ends.wakeWhenHeld(live.row.message_id, () => stop(null));
     void live.ended.then(stop);
   });
   const end = ended?.message;

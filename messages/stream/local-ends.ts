@@ -24,7 +24,7 @@ export interface LocalEnd extends Disposable {
 /** Passes the ends of messages that this process writes to its waiting calls, so that these need not read the row. */
 export class LocalEnds {
   readonly #awaited = new Map<string, LocalEnd>();
-  readonly #onAsked = new Map<string, () => void>();
+  readonly #onHeld = new Map<string, () => void>();
 
   /** Only one call at a time follows a message: the one that sent it. */
   follow(messageId: string): LocalEnd {
@@ -39,16 +39,14 @@ export class LocalEnds {
     if (awaited) awaited.ended = ended;
   }
 
-  /**
-   * Calls `wake` once this process asks a human about a tool call of the message. One caller at a time, as in `follow`.
-   */
-  wakeWhenAsked(messageId: string, wake: () => void): Disposable {
-    this.#onAsked.set(messageId, wake);
-    return { [Symbol.dispose]: () => void this.#onAsked.delete(messageId) };
+  /** Calls `wake` once this process holds a tool call of the message. One caller at a time, as in `follow`. */
+  wakeWhenHeld(messageId: string, wake: () => void): Disposable {
+    this.#onHeld.set(messageId, wake);
+    return { [Symbol.dispose]: () => void this.#onHeld.delete(messageId) };
   }
 
-  /** Called after the commit: a human was asked about a tool call, or the call was withdrawn, or the message has failed with it. */
-  noteAsked(messageId: string): void {
-    this.#onAsked.get(messageId)?.();
+  /** Called after the commit: a tool call of the message is held, or a held one was withdrawn, or the message has failed with it. */
+  noteHeldCall(messageId: string): void {
+    this.#onHeld.get(messageId)?.();
   }
 }

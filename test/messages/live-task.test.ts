@@ -16,8 +16,8 @@ test('a blocking caller is woken as a human is asked about a tool call, although
     { blocking: true, until: Date.now() + 60_000, signal: () => new AbortController().signal },
     ends,
   );
-  ends.noteAsked('msg_2');
-  ends.noteAsked('msg_1');
+  ends.noteHeldCall('msg_2');
+  ends.noteHeldCall('msg_1');
   expect(await waiting).toBeNull();
   expect(vi.getTimerCount()).toBe(0);
 });

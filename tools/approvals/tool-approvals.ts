@@ -32,7 +32,7 @@ export interface ToolApprovalsOptions {
   meshId: string;
   watch: Pick<DecisionWatch, 'over'>;
   bus: Pick<MessageCore['bus'], 'publish'>;
-  ends: Pick<MessageCore['ends'], 'noteAsked'>;
+  ends: Pick<MessageCore['ends'], 'noteHeldCall'>;
   workflowStarter: Pick<MessageCore['workflowStarter'], 'message'>;
   /** An agent may have got room. Never throws. */
   fill(agent: AgentRef): void;
@@ -172,7 +172,7 @@ export class ToolApprovals {
   #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<GrantAnswer, 'freed_id'>): void {
     const { bus, ends, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
-    ends.noteAsked(message_id);
+    ends.noteHeldCall(message_id);
     bus.publish(tenant_id, message_id, { kind: 'changed' });
     workflowStarter.message({ tenant_id, message_id, session_id });
     if (freed_id !== null) fill({ tenant_id, instance_id: freed_id });
