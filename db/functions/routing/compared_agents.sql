@@ -36,7 +36,7 @@ $$;
 -- What an agent is compared by. Sessions are counted as far as it matters: to its bound, or to a hundred, and once
 -- (OFFSET 0). `since`: the least dispatch id that is looked at, so that older partitions are not opened: an agent
 -- without a later dispatch has no last_dispatch_at.
-CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
+CREATE FUNCTION agent_comparison(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
   RETURNS TABLE (is_full boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT (most_sessions > 0 AND l.load >= most_sessions)
            OR (most_tasks > 0 AND wish.unwritten_ids IS NOT NULL AND tasks_are_full(wish, of_instance, most_tasks)),
@@ -64,19 +64,22 @@ DECLARE
 BEGIN
   IF only_instance IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM routable_agent(wish.tenant_id, only_instance) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
+     CROSS JOIN LATERAL agent_comparison(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish,
+       since) s
      WHERE a.status <> 'busy' AND NOT is_saturated(a)
        AND has_skill(a, wish.want_skill_id) AND a.agent_type = coalesce(only_type, a.agent_type);
   ELSIF wish.want_skill_id IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
       FROM sampled_with_skill(wish.tenant_id, skills_of, wish.want_skill_id, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
+     CROSS JOIN LATERAL agent_comparison(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish,
+       since) s
      ORDER BY s.is_full, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   ELSE
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
       FROM sampled_agents(wish.tenant_id, only_type, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
+     CROSS JOIN LATERAL agent_comparison(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish,
+       since) s
      ORDER BY s.is_full, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   END IF;
