@@ -5,7 +5,7 @@ import type { DispatchRef } from './dispatches.js';
 /** An agent's dispatch that is open or sent. */
 export interface OpenDispatchRef extends DispatchRef, Record<string, unknown> {
   /** The node that sent it. */
-  mesh_id: string | null;
+  mesh_id: string;
 }
 
 const OPEN = `

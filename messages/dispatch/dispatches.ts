@@ -30,8 +30,8 @@ export interface OpenDispatch extends DispatchRef {
   dispatch_auth: Buffer | null;
   epoch: number;
   attempt: number;
-  /** The node that sent it or will send it. */
-  mesh_id: string | null;
+  /** The node that sent it or will send it. Only completed dispatches have none. */
+  mesh_id: string;
   sent_at: Date | null;
   /** Null while a tool call of it waits for a human. The clock of the sending node decides. */
   deadline_at: Date | null;
@@ -112,7 +112,7 @@ export interface LiveMessage {
 /** When a dispatch counts as lost. Without conditions each sent dispatch does. */
 export interface LossConditions {
   /** The node that is gone: a dispatch that belongs to another node by now is not lost. */
-  mesh_id?: string | null;
+  mesh_id?: string;
   /** It is not lost while its agent may still continue it at another node. */
   unlessOffered?: boolean;
 }

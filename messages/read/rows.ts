@@ -131,7 +131,7 @@ export type InputRequestRow = AskedRequest & MessageRef;
 /** The columns of a session that routing needs. */
 export type SessionBinding = Pick<LockedSession, 'explicit' | 'reserves' | 'instance_id' | 'agent_type'>;
 
-/** A row of the view `dispatch_details`: a dispatch with its message, session and agent. */
+/** A row of the view `dispatch_details` that is open or sent: a dispatch with its message, session and agent. */
 export interface DispatchDetails
   extends MessageRef,
     SessionRef,
@@ -155,7 +155,7 @@ export interface DispatchDetails
   instance_id: string;
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
-  mesh_id: string | null;
+  mesh_id: string;
   epoch: number;
   attempt: number;
   skill_id: string | null;

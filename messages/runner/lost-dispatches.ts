@@ -12,7 +12,7 @@ export function notSent(reason: string): DispatchEnd {
 
 /** A dispatch that is on the record as sent, and the node that owns it there. */
 interface Owned extends DispatchRef {
-  mesh_id: string | null;
+  mesh_id: string;
 }
 
 /** A dispatch that does not run here, although the record may name this node as its owner. */

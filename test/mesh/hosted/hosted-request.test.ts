@@ -18,7 +18,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
     dispatch_auth: null,
     epoch: 0,
     attempt: 1,
-    mesh_id: null,
+    mesh_id: 'mesh_test',
     sent_at: null,
     deadline_at: null,
     produced: { artifacts: [], usage: null },
