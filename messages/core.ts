@@ -22,7 +22,7 @@ export interface KnownMessage extends MessageRef {
 }
 
 /** A queue of messages that wait for an agent (db/functions/routing/queues.sql). */
-export interface WaitingQueue {
+export interface QueueRef {
   tenant_id: string;
   queue: string;
 }
@@ -38,7 +38,7 @@ export interface Nodes {
   /** An agent may have got room: its node takes queued messages for it. @param meshId its node; looked up if it is not given */
   fill(agent: AgentRef, meshId?: string | null): void;
   /** Messages wait in a queue: agents that have room get them. */
-  look(queue: WaitingQueue): void;
+  look(queue: QueueRef): void;
   /** A dispatch was canceled on the record: its node tells the agent. */
   cancel(dispatch: MessageRef & { dispatch_id: string; mesh_id: string | null }): void;
 }

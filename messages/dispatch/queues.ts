@@ -1,7 +1,7 @@
 import type { AgentRef } from '../../agents/agent-row.js';
 import { isOwnFault } from '../../db/errors.js';
 import { newEventId } from '../../runtime/ids.js';
-import type { MessageCore, WaitingQueue } from '../core.js';
+import type { MessageCore, QueueRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { OpenDispatch } from './dispatches.js';
@@ -23,11 +23,11 @@ export interface Queues {
     lent?: number,
   ): Promise<OpenDispatch[]>;
   /** Some of the agents that serve this queue and have room, and the node that each is connected to; null for a hosted one. */
-  agentsToFill(queue: WaitingQueue): Promise<{ instance_id: string; mesh_id: string | null }[]>;
+  agentsToFill(queue: QueueRef): Promise<{ instance_id: string; mesh_id: string | null }[]>;
   /** Tenants whose messages wait for agents. */
-  waitingTenants(): Promise<string[]>;
+  tenantsWithQueues(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those after the queue `after`; '' for the first ones. */
-  waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
+  queuesNotEmpty(tenantId: string, after: string, atMost: number): Promise<QueueRef[]>;
   /** How many messages agents of a tenant have, counted to 256 beyond its bound. */
   inFlight(tenantId: string): Promise<number>;
 }
@@ -70,16 +70,16 @@ const ROUND_QUEUES_MAX = 100;
 
 /** Goes through a tenant's queues that are not empty, `ROUND_QUEUES_MAX` in each round. The next round goes on after them. */
 export class QueueRounds {
-  readonly #queues: Pick<Queues, 'waitingQueues'>;
+  readonly #queues: Pick<Queues, 'queuesNotEmpty'>;
   /** By tenant, the last queue of the round before, if there are more. */
   readonly #seen = new Map<string, string>();
 
-  constructor(queues: Pick<Queues, 'waitingQueues'>) {
+  constructor(queues: Pick<Queues, 'queuesNotEmpty'>) {
     this.#queues = queues;
   }
 
-  async next(tenantId: string): Promise<WaitingQueue[]> {
-    const queues = await this.#queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', ROUND_QUEUES_MAX);
+  async next(tenantId: string): Promise<QueueRef[]> {
+    const queues = await this.#queues.queuesNotEmpty(tenantId, this.#seen.get(tenantId) ?? '', ROUND_QUEUES_MAX);
     const last = queues.length === ROUND_QUEUES_MAX ? queues.at(-1) : undefined;
     if (last) this.#seen.set(tenantId, last.queue);
     else this.#seen.delete(tenantId);
@@ -113,15 +113,15 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
           [tenant_id, queue],
         ),
       ),
-    waitingTenants: async () => {
+    tenantsWithQueues: async () => {
       const rows = await db.system((tx) =>
         tx.query<{ tenant_id: string }>('SELECT tenants_with_queues() AS tenant_id'),
       );
       return rows.map(({ tenant_id }) => tenant_id);
     },
-    waitingQueues: (tenantId, after, atMost) => {
+    queuesNotEmpty: (tenantId, after, atMost) => {
       const query = 'SELECT $1 AS tenant_id, queue FROM queues_not_empty($1, $2, $3) AS queue';
-      return db.tenant(tenantId, (tx) => tx.query<WaitingQueue>(query, [tenantId, after, atMost]));
+      return db.tenant(tenantId, (tx) => tx.query<QueueRef>(query, [tenantId, after, atMost]));
     },
     inFlight: async (tenantId) => {
       const values = [tenantId, limits.tenantMaxInFlight + COUNTED_BEYOND];

@@ -4,7 +4,7 @@ import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
-import type { MessageCore, WaitingQueue } from '../core.js';
+import type { MessageCore, QueueRef } from '../core.js';
 import { queueTarget } from '../queue-target.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { Taking } from '../runner/sender-options.js';
@@ -166,7 +166,7 @@ export class Taker implements Taking {
   }
 
   /** Messages wait in a queue: takes them for agents of this node that have room. Never throws. */
-  look(queue: WaitingQueue): void {
+  look(queue: QueueRef): void {
     this.#inBackground(this.#lookAt(queue), { ...queue });
   }
 
@@ -186,9 +186,9 @@ export class Taker implements Taking {
    * way gets none in this round.
    */
   async #lookAtAll(): Promise<void> {
-    const waiting = new Set(await this.#options.queues.waitingTenants());
-    this.#lent.keep(waiting);
-    for (const tenant_id of waiting) {
+    const tenants = new Set(await this.#options.queues.tenantsWithQueues());
+    this.#lent.keep(tenants);
+    for (const tenant_id of tenants) {
       if (this.#tenantsUnderWay.has(tenant_id)) continue;
       this.#tenantsUnderWay.add(tenant_id);
       const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
@@ -201,9 +201,9 @@ export class Taker implements Taking {
   async #lookAtTenant(tenantId: string): Promise<void> {
     const { runner } = this.#options;
     const found = new Set<string>();
-    const waiting = await this.#rounds.next(tenantId);
+    const queues = await this.#rounds.next(tenantId);
     let total = 0;
-    for (const queue of waiting) {
+    for (const queue of queues) {
       for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1) {
         const filled = await this.#fillAgentsOf(queue);
         taken = filled.taken;
@@ -214,7 +214,7 @@ export class Taker implements Taking {
     const idle = [...found].filter(
       (instance_id) => runner.running.countOf(agentKeyOf({ tenant_id: tenantId, instance_id })) === 0,
     );
-    const mayBeAtBound = waiting.length > 0 && (total === 0 || idle.length > 0);
+    const mayBeAtBound = queues.length > 0 && (total === 0 || idle.length > 0);
     if (mayBeAtBound && !this.#isStopping) await this.#lend(tenantId, idle);
   }
 
@@ -230,7 +230,7 @@ export class Taker implements Taking {
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
-  async #lookAt(queue: WaitingQueue): Promise<void> {
+  async #lookAt(queue: QueueRef): Promise<void> {
     const key = `${queue.tenant_id}/${queue.queue}`;
     const before = this.#looking.get(key);
     if (before) {
@@ -249,7 +249,7 @@ export class Taker implements Taking {
     }
   }
 
-  async #fillAgentsOf(queue: WaitingQueue): Promise<Pass> {
+  async #fillAgentsOf(queue: QueueRef): Promise<Pass> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);

@@ -47,7 +47,7 @@ export class QueueWatch extends Loop {
   /** One round. Rejects while the database is away. */
   async look(): Promise<void> {
     const tenantAtOnce = pLimit(TENANTS_AT_ONCE);
-    const tenants = await this.#queues.waitingTenants();
+    const tenants = await this.#queues.tenantsWithQueues();
     await allOrFirstFailure(tenants.map((id) => tenantAtOnce(() => this.#lookAt(id))));
   }
 

@@ -29,12 +29,12 @@ END $$;
 -- The messages that an agent could take next, in the order in which it takes them; without room only those of sessions
 -- that count on it already. It relies on the planner settings of its callers: settings of its own would cost 50 µs a
 -- call.
-CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer)
+CREATE FUNCTION next_queued(a agents, has_room boolean, at_most integer)
   RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE AS $$
 DECLARE
   served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type)
     THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
-    ELSE waiting_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
+    ELSE nonempty_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
 BEGIN
   IF has_room THEN
     RETURN QUERY SELECT w.message_id, w.session_id FROM unnest(served) AS one (queue) CROSS JOIN LATERAL (
@@ -211,7 +211,7 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
-  FOR w IN SELECT * FROM waiting_for(a, coalesce(room_left > 0, true), most + 8) LOOP
+  FOR w IN SELECT * FROM next_queued(a, coalesce(room_left > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;

@@ -96,7 +96,7 @@ CREATE FUNCTION reserve_for_session(wish routing, of_instance text, most_session
 BEGIN
   PERFORM lock_room(wish.tenant_id, of_instance);
   IF most_sessions > 0
-    AND load_for(wish, of_instance) + waiting_decisions(wish.tenant_id, of_instance) >= most_sessions THEN
+    AND load_for(wish, of_instance) + queued_decisions(wish.tenant_id, of_instance) >= most_sessions THEN
     RAISE EXCEPTION USING ERRCODE = 'FL002';
   END IF;
   RETURN true;

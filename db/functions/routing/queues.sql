@@ -67,7 +67,7 @@ END $$;
 -- The queues whose messages an agent could take and that are not empty, at most so many; NULL: all. It goes from the
 -- last to the first: an index look-up gives the next non-empty queue of the tenant, and the agent's queues after that
 -- one are skipped. So there are few look-ups, even with many skills or many queues.
-CREATE FUNCTION waiting_queues_of(of_tenant text, of_instance text, of_type text, at_most integer)
+CREATE FUNCTION nonempty_queues_of(of_tenant text, of_instance text, of_type text, at_most integer)
   RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
   served text;
@@ -90,7 +90,7 @@ END $$;
 -- Whether messages wait that an agent could take.
 CREATE FUNCTION has_queued(of_tenant text, of_instance text, of_type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN any_queued(of_tenant) AND waiting_queues_of(of_tenant, of_instance, of_type, 1) <> '{}';
+  RETURN any_queued(of_tenant) AND nonempty_queues_of(of_tenant, of_instance, of_type, 1) <> '{}';
 END $$;
 
 -- How many messages wait for an instance alone.
@@ -100,18 +100,18 @@ DECLARE
   own_queue text := queue_of(of_instance, NULL, NULL);
 BEGIN
   RETURN (SELECT count(*)::integer FROM (SELECT r.queue FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS queued);
 END $$;
 
 -- How many sessions have a decision that waits for room on an instance. Sessions that come to reserve a place leave
 -- that room to them (reserve_for_session).
-CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION queued_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE
   own_queue text := queue_of(of_instance, NULL, NULL); -- as in queue_length
 BEGIN
-  RETURN (SELECT count(DISTINCT waiting.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
+  RETURN (SELECT count(DISTINCT queued.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL
-      ORDER BY r.created_at) AS waiting);
+      ORDER BY r.created_at) AS queued);
 END $$;
 
 -- What routing knows of a message on the record.

@@ -73,7 +73,7 @@ test('an agent with many skills finds its own queues among those of others', asy
   const wishes = [{ skill_id: 'a0' }, { skill_id: 'a9' }, { ...WORKER, skill_id: 'a7' }, { instance_id: 'a' }];
   for (const wish of [...wishes, { skill_id: 'b0' }, { skill_id: 'b9' }, { instance_id: 'b' }])
     await fixture.waiting(wish);
-  expect(await database.value("SELECT waiting_queues_of($1, 'a', 'worker', NULL)", [fixture.tenantId])).toEqual(ofA);
+  expect(await database.value("SELECT nonempty_queues_of($1, 'a', 'worker', NULL)", [fixture.tenantId])).toEqual(ofA);
 });
 
 test('room is taken by the oldest of those that can use it', async () => {

@@ -222,9 +222,9 @@ test('the queues that are not empty are found, and agents with room for them', a
   await fixture.agent('other', { status: 'busy', mesh_id: 'mesh_2' });
   await queued(WORKER, WORKER, { skill_id: 'sums' }, { instance_id: 'a' });
   const { tenantId: tenant_id } = fixture;
-  expect(await queues.waitingTenants()).toContain(tenant_id);
+  expect(await queues.tenantsWithQueues()).toContain(tenant_id);
   const behind = async (after: string, atMost: number) =>
-    (await queues.waitingQueues(tenant_id, after, atMost)).map(({ queue }) => queue);
+    (await queues.queuesNotEmpty(tenant_id, after, atMost)).map(({ queue }) => queue);
   expect(await behind('', 100)).toEqual(['//sums', '/worker/', 'a//']);
   expect(await behind('//sums', 1)).toEqual(['/worker/']);
   expect(await behind('a//', 100)).toEqual([]);
