@@ -82,11 +82,11 @@ export class ToolApprovals {
     const call = { dispatch, meshId, useId, tool, arguments: given, executor, target, verdict, policyRequest, stored };
     for (;;) {
       const answer = await holdToolCall(db, call);
-      if (answer.asked || answer.verdict === 'failed') this.#announce(dispatch, answer);
-      if (answer.request_id === null || (answer.verdict !== 'waits' && answer.verdict !== 'occupied'))
+      if (answer.asked || answer.kind === 'failed') this.#announce(dispatch, answer);
+      if (answer.request_id === null || (answer.kind !== 'waits' && answer.kind !== 'occupied'))
         return settled(answer, useId);
       waiting.begin();
-      if (answer.verdict === 'waits') return await this.#decided(waiting, answer.request_id);
+      if (answer.kind === 'waits') return await this.#decided(waiting, answer.request_id);
       await this.#options.watch.over(dispatch, answer.request_id, until);
       if (until.aborted) return { refused: stopped(cancellation) };
     }
@@ -157,8 +157,8 @@ export class ToolApprovals {
       await watch.over(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);
       const answer = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
-      if (until.aborted && NO_DECISION.includes(answer.verdict)) return { refused: stopped(cancellation) };
-      if (answer.verdict !== 'waits') return settled(answer, useId);
+      if (until.aborted && NO_DECISION.includes(answer.kind)) return { refused: stopped(cancellation) };
+      if (answer.kind !== 'waits') return settled(answer, useId);
     }
   }
 
@@ -194,12 +194,12 @@ function storedCallOf({ payload, traceparent, whileWaiting }: ToolRequest, { lef
 }
 
 /** Answers without a decision. A caller that has stopped waiting gets the reason why it stopped instead. */
-const NO_DECISION: readonly GrantAnswer['verdict'][] = ['waits', 'used_by_other', 'closed'];
+const NO_DECISION: readonly GrantAnswer['kind'][] = ['waits', 'used_by_other', 'closed'];
 
 /** The grant or the refusal that follows from the answer of the record. */
-function settled({ verdict, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
+function settled({ kind, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
   const said = comment === null ? '' : `: ${comment}`;
-  switch (verdict) {
+  switch (kind) {
     case 'granted':
       return { granted: approved ?? {}, requestId: request_id ?? '', useId };
     case 'rejected':
@@ -219,7 +219,7 @@ function settled({ verdict, request_id, arguments: approved, comment }: GrantAns
     case 'closed':
       return { refused: unsent('CANCELED', 'The dispatch that this call is part of has ended.') };
     default:
-      return verdict satisfies never;
+      return kind satisfies never;
   }
 }
 

@@ -11,7 +11,7 @@ import { newEventId, newId } from '../../runtime/ids.js';
 
 /** How a call that needs approval goes on, which the record may know already: `grant_answer` in db/functions/input/tool_grants.sql. */
 export interface GrantAnswer {
-  verdict:
+  kind:
     | 'waits'
     | 'occupied'
     | 'granted'
@@ -59,7 +59,7 @@ export interface CallToHold {
 }
 
 /** The columns of `grant_answer` but for the composite's form. */
-const COLUMNS = 'verdict, request_id, arguments, comment, freed_id';
+const COLUMNS = 'kind, request_id, arguments, comment, freed_id';
 
 /**
  * Holds a call of a message's dispatch until a human has decided, in one transaction: the request with its events, the message's state, and the
@@ -86,7 +86,7 @@ export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswe
     return hold();
   });
   if (!answer) throw new Error('hold_tool_call gave no row');
-  return { ...answer, asked: answer.verdict === 'waits' && answer.request_id === request.request_id };
+  return { ...answer, asked: answer.kind === 'waits' && answer.request_id === request.request_id };
 }
 
 /** The request to a human about a call. */

@@ -9,13 +9,14 @@ CREATE TYPE hold_call AS (
     request jsonb, event_id text
 );
 
--- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open,
--- and the call is to be held again once that request is over. `granted`: it passes, with these arguments; the grant is
--- used. `used`: a call with the same idempotency key has used the grant, in a process that this one knows nothing of.
--- `used_by_other`: another call has used the grant, for example a repeat in a later dispatch. `rejected`: a human has
--- said no to this very call. `failed`: the agent asked again and again, and its message has failed; `freed_id` is the
--- agent that had it. `closed`: the dispatch is over, or its caller is gone. `expired`, `withdrawn`: the request is.
-CREATE TYPE grant_answer AS (verdict text, request_id text, arguments json, comment text, freed_id text);
+-- How a call goes on. Its `kind` is `waits`: for the decision on this request. `occupied`: another request of the
+-- message is open, and the call is to be held again once that request is over. `granted`: it passes, with these
+-- arguments; the grant is used. `used`: a call with the same idempotency key has used the grant, in a process that this
+-- one knows nothing of. `used_by_other`: another call has used the grant, for example a repeat in a later dispatch.
+-- `rejected`: a human has said no to this very call. `failed`: the agent asked again and again, and its message has
+-- failed; `freed_id` is the agent that had it. `closed`: the dispatch is over, or its caller is gone. `expired`,
+-- `withdrawn`: the request is.
+CREATE TYPE grant_answer AS (kind text, request_id text, arguments json, comment text, freed_id text);
 
 -- How often the message asked for a tool in vain since its last call of that tool passed.
 CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text)

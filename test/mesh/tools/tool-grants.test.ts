@@ -229,7 +229,7 @@ describe('the decision about a tool call', () => {
     const { next } = await nextDispatch(ref, agent);
     const { db } = fixture.core;
     const [first, other] = [randomUUID(), randomUUID()];
-    const use = async (useId: string) => (await useToolGrant(db, next, request_id, true, useId)).verdict;
+    const use = async (useId: string) => (await useToolGrant(db, next, request_id, true, useId)).kind;
     expect(await use(first)).toBe('granted');
     expect(await use(first)).toBe('granted');
     expect(await use(other)).toBe('used_by_other');

@@ -195,8 +195,8 @@ const VERDICT = {
 const EXECUTOR = { type: 'agent', id: 'bank' } as const;
 
 /** A call that passes uses its grant. */
-function notePassed(world: RecordWorld, { verdict, request_id, arguments: approved }: GrantAnswer): void {
-  if (verdict !== 'granted' || request_id === null) return;
+function notePassed(world: RecordWorld, { kind, request_id, arguments: approved }: GrantAnswer): void {
+  if (kind !== 'granted' || request_id === null) return;
   world.passed.set(request_id, [...(world.passed.get(request_id) ?? []), approved]);
   world.seen.note('passed');
   world.seen.note('passed with edited arguments', Number(approved?.amount) > 5);
@@ -214,7 +214,7 @@ export const TOOL_ACTIONS = {
       policyRequest: { scope: 'tool', action: 'call', tool: 'pay' },
       stored: { payload: { tool: 'pay' }, deadline_ms: 1_000 },
     });
-    if (held.verdict === 'waits') world.waitingCalls.set(dispatch.dispatch_id, held.request_id ?? '');
+    if (held.kind === 'waits') world.waitingCalls.set(dispatch.dispatch_id, held.request_id ?? '');
     notePassed(world, held);
   }),
   /** The platform looks whether the call that waits may pass. */
