@@ -41,8 +41,8 @@ export interface CallParent {
   message_id?: string | undefined;
 }
 
-/** What a caller does while its call waits for a human. */
-export interface WhileWaiting {
+/** What a caller does while its call is held, which is: waits for a human. */
+export interface WhileHeld {
   begin(): void;
   /** @param requestId the request about the call, once there is one */
   waitsFor(requestId: string): void;
@@ -61,7 +61,7 @@ export interface ToolRequest {
   traceparent?: string;
   /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
   signal: AbortSignal;
-  whileWaiting?: WhileWaiting;
+  whileHeld?: WhileHeld;
   /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
   asksAgainAfterMs?: number;
 }
@@ -110,7 +110,7 @@ export class CallCancellation {
     return this.#pausedMs ?? Math.max(1, this.#endsAtMs - performance.now());
   }
 
-  /** Stops the clock: the call waits for a human. */
+  /** Stops the clock: the call is held. */
   pause(): void {
     this.#pausedMs = this.leftMs;
     clearTimeout(this.#deadline);

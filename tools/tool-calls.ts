@@ -34,8 +34,8 @@ export class ToolCalls {
     perCaller: LIMITS.toolCallsInFlightPerCaller,
     perNode: LIMITS.toolCallsInFlightPerNode,
   });
-  /** Calls that wait for a human are counted apart: they may wait for days. */
-  readonly #waitingForHuman = new CallSlots({
+  /** Held calls are counted apart: they may wait for days. */
+  readonly #heldSlots = new CallSlots({
     perCaller: LIMITS.heldToolCallsPerCaller,
     perNode: LIMITS.heldToolCallsPerNode,
   });
@@ -141,14 +141,14 @@ export class ToolCalls {
     const { executor } = found;
     const bound = boundTo(request, executor);
     const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
-    const stopWaiting = this.#waitingForHuman.enter(request.caller, bytes);
-    if (!stopWaiting) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
+    const leaveHeld = this.#heldSlots.enter(request.caller, bytes);
+    if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
     leave();
     try {
       const approval = await this.#options.approvals.approve({ request: bound, executor, verdict }, cancellation);
       return await this.#runApproved(bound, approval, cancellation);
     } finally {
-      stopWaiting();
+      leaveHeld();
     }
   }
 

@@ -1,7 +1,7 @@
 import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
-import { type CallParent, type ToolRequest, type WhileWaiting, WITHDRAWN } from '../../tools/call-context.js';
+import { type CallParent, type ToolRequest, type WhileHeld, WITHDRAWN } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
@@ -36,7 +36,7 @@ export class AgentTools {
   readonly #calls: ToolCalls;
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
   readonly #parents: CallParents;
-  /** The calls that wait for a human. They outlive the connection that made them. */
+  /** The results of held calls. These outlive the connection that made them. */
   readonly #deferred: DeferredResults;
 
   constructor({ registry, sent, calls }: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
@@ -69,14 +69,14 @@ export class AgentTools {
     const about = { reply_to: frame.id, traceparent: frame.traceparent };
     const { dispatch_id } = frame.payload;
     const parent = dispatch_id ? this.#parents.of(connection, dispatch_id) : undefined;
-    const wait = this.#waitOf(agentKey, frame.id, parent, withdrawn);
+    const held = this.#whileHeld(agentKey, frame.id, parent, withdrawn);
     const begin = (): void => {
       made.delete(frame.id);
-      wait.begin();
+      held.begin();
       answers.push(encodeFrame('tool_result', PENDING, about));
     };
-    const whileWaiting = { ...wait, begin };
-    void this.#run(connection, frame, { parent, signal: withdrawn.signal, whileWaiting }).then((result) => {
+    const whileHeld = { ...held, begin };
+    void this.#run(connection, frame, { parent, signal: withdrawn.signal, whileHeld }).then((result) => {
       made.delete(frame.id);
       const answer = encodeFrame('tool_result', result, about);
       if (!this.#deferred.answer(agentKey, frame.id, answer)) answers.push(answer);
@@ -96,15 +96,15 @@ export class AgentTools {
       if (!parent || frame_id === undefined) continue; // its dispatch has ended, or its caller asks again over HTTP
       const withdrawn = new AbortController();
       const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
-      const whileWaiting = this.#waitOf(agentKey, frame_id, parent, withdrawn);
+      const whileHeld = this.#whileHeld(agentKey, frame_id, parent, withdrawn);
       if (used_by !== null) {
         this.#deferred.add(agentKey, frame_id, withdrawn, parent.ended);
-        whileWaiting.waitsFor(request_id);
+        whileHeld.waitsFor(request_id);
         this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
         continue;
       }
       const request = {
-        ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, whileWaiting },
+        ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, whileHeld },
         ...(traceparent !== undefined && { traceparent }),
         payload: { ...payload, arguments: {}, deadline_ms },
       };
@@ -176,7 +176,7 @@ export class AgentTools {
   async #run(
     connection: Connection,
     { payload, traceparent }: CallFrame,
-    context: Pick<ToolRequest, 'parent' | 'signal' | 'whileWaiting'>,
+    context: Pick<ToolRequest, 'parent' | 'signal' | 'whileHeld'>,
   ): Promise<ToolResult> {
     if (payload.dispatch_id && !context.parent)
       return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that this instance is answering.');
@@ -184,8 +184,8 @@ export class AgentTools {
     return this.#calls.call({ caller, payload, ...context, ...(traceparent !== undefined && { traceparent }) });
   }
 
-  /** What happens while a call waits for a human: the deadline of its dispatch stands still, and the call outlives its socket. */
-  #waitOf(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController): WhileWaiting {
+  /** What happens while a call is held: the deadline of its dispatch stands still, and the call outlives its socket. */
+  #whileHeld(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController): WhileHeld {
     const dispatch = parent?.dispatch && this.#sent.get(uuidOf(parent.dispatch.dispatch_id));
     return {
       frameId,

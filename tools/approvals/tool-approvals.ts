@@ -1,13 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import type { AgentRef } from '../../agents/agent-row.js';
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { persist } from '../../messages/runner/persist.js';
 import type { Verdict } from '../../policy/policy-request.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type CallCancellation, type ToolRequest, WITHDRAWN } from '../call-context.js';
+import { type CallCancellation, type CallParent, type ToolRequest, WITHDRAWN } from '../call-context.js';
 import { denialOf, policyRequestOf } from '../tool-policy.js';
 import { type Outcome, unsent } from '../tool-result.js';
 import type { DecisionWatch } from './decision-watch.js';
@@ -23,7 +25,6 @@ import {
   useToolGrant,
   withdrawToolCall,
 } from './tool-grants.js';
-import { WaitingCall } from './waiting-call.js';
 
 export interface ToolApprovalsOptions {
   db: Db;
@@ -57,7 +58,11 @@ interface AskedCall {
   verdict: Extract<Verdict, { decision: 'require_approval' }>;
 }
 
-/** Tool calls that a human has to approve: they wait here, and on the record, where any later dispatch finds the decision. */
+/**
+ * Tool calls that a human has to approve are held: here, and on the record, where any later dispatch finds the decision (docs/domains.md#a-tool-call). `approve`
+ * holds a call and waits until it may use its grant; the caller then makes the call, and either `settle`s its outcome or returns the grant (`returnGrant`).
+ * When another process takes the dispatch over, `takeOver` finds the calls that it held, and `resume` waits on for each.
+ */
 export class ToolApprovals {
   readonly #options: ToolApprovalsOptions;
 
@@ -74,8 +79,8 @@ export class ToolApprovals {
     const { payload, parent } = request;
     if (!parent?.dispatch)
       return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
-    using waiting = new WaitingCall(request, parent, parent.dispatch, cancellation);
-    const { dispatch, useId, until } = waiting;
+    using held = new HeldCall(request, parent, parent.dispatch, cancellation);
+    const { dispatch, useId, until } = held;
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
     const stored = storedCallOf(request, cancellation);
@@ -84,11 +89,11 @@ export class ToolApprovals {
       const answer = await holdToolCall(db, call);
       if (answer.asked || answer.kind === 'failed') this.#announce(dispatch, answer);
       if (answer.request_id === null || (answer.kind !== 'waits' && answer.kind !== 'occupied'))
-        return settled(answer, useId);
-      waiting.begin();
-      if (answer.kind === 'waits') return await this.#decided(waiting, answer.request_id);
+        return approvalOf(answer, useId);
+      held.begin();
+      if (answer.kind === 'waits') return await this.#awaitDecision(held, answer.request_id);
       await this.#options.watch.over(dispatch, answer.request_id, until);
-      if (until.aborted) return { refused: stopped(cancellation) };
+      if (until.aborted) return { refused: withoutDecision(cancellation) };
     }
   }
 
@@ -111,9 +116,9 @@ export class ToolApprovals {
   async resume(request: ToolRequest, requestId: string, cancellation: CallCancellation): Promise<Approval> {
     const { parent } = request;
     if (!parent?.dispatch) return { refused: unsent('CANCELED', 'The dispatch has ended.') };
-    using waiting = new WaitingCall(request, parent, parent.dispatch, cancellation);
-    waiting.begin();
-    return await this.#decided(waiting, requestId);
+    using held = new HeldCall(request, parent, parent.dispatch, cancellation);
+    held.begin();
+    return await this.#awaitDecision(held, requestId);
   }
 
   /**
@@ -149,27 +154,27 @@ export class ToolApprovals {
     }
   }
 
-  async #decided(waiting: WaitingCall, requestId: string): Promise<Approval> {
-    const { request, dispatch, cancellation, useId, until } = waiting;
+  async #awaitDecision(held: HeldCall, requestId: string): Promise<Approval> {
+    const { request, dispatch, cancellation, useId, until } = held;
     const { db, log, watch } = this.#options;
-    request.whileWaiting?.waitsFor(requestId);
+    request.whileHeld?.waitsFor(requestId);
     for (;;) {
       await watch.over(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);
       const answer = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
-      if (until.aborted && NO_DECISION.includes(answer.kind)) return { refused: stopped(cancellation) };
-      if (answer.kind !== 'waits') return settled(answer, useId);
+      if (until.aborted && NO_DECISION.includes(answer.kind)) return { refused: withoutDecision(cancellation) };
+      if (answer.kind !== 'waits') return approvalOf(answer, useId);
     }
   }
 
-  async #withdraw(dispatch: WaitingCall['dispatch'], requestId: string): Promise<void> {
+  async #withdraw(dispatch: HeldCall['dispatch'], requestId: string): Promise<void> {
     const { db, log } = this.#options;
     if (await persist(() => withdrawToolCall(db, dispatch, requestId), log))
       this.#announce(dispatch, { freed_id: null });
   }
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
-  #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<GrantAnswer, 'freed_id'>): void {
+  #announce(message: HeldCall['dispatch'], { freed_id }: Pick<GrantAnswer, 'freed_id'>): void {
     const { bus, ends, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
     ends.noteHeldCall(message_id);
@@ -179,15 +184,53 @@ export class ToolApprovals {
   }
 }
 
+/** A call whose message waits, or is about to wait, for a human. Its deadline stands still until it is disposed of. */
+class HeldCall implements Disposable {
+  readonly request: ToolRequest;
+  readonly cancellation: CallCancellation;
+  readonly dispatch: DispatchRef & { session_id: string };
+  /** A UUID of this call alone, by which the record lets it pass once, however often it asks. */
+  readonly useId = randomUUID();
+  /** Aborted when the call is canceled, or its caller is to ask again. */
+  readonly until: AbortSignal;
+  #hasBegun = false;
+
+  constructor(
+    request: ToolRequest,
+    { session_id = '' }: Pick<CallParent, 'session_id'>,
+    dispatch: DispatchRef,
+    cancellation: CallCancellation,
+  ) {
+    const { asksAgainAfterMs } = request;
+    this.request = request;
+    this.cancellation = cancellation;
+    this.dispatch = { ...dispatch, session_id };
+    const again = asksAgainAfterMs === undefined ? [] : [AbortSignal.timeout(asksAgainAfterMs)];
+    this.until = AbortSignal.any([cancellation.signal, ...again]);
+    cancellation.pause();
+  }
+
+  /** Tells the caller, once, that its call waits: a human is asked about it, or about another call first. */
+  begin(): void {
+    if (!this.#hasBegun) this.request.whileHeld?.begin();
+    this.#hasBegun = true;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#hasBegun) this.request.whileHeld?.end();
+    this.cancellation.resume();
+  }
+}
+
 function cannotWait(reason: string): string {
   return `This call needs approval (${reason}), and only a call that names the dispatch of a message can wait for it.`;
 }
 
-function storedCallOf({ payload, traceparent, whileWaiting }: ToolRequest, { leftMs }: CallCancellation): StoredCall {
+function storedCallOf({ payload, traceparent, whileHeld }: ToolRequest, { leftMs }: CallCancellation): StoredCall {
   const { arguments: _approvedApart, ...rest } = payload;
   return {
     payload: rest satisfies Omit<ToolCallPayload, 'arguments'>,
-    ...(whileWaiting?.frameId !== undefined && { frame_id: whileWaiting.frameId }),
+    ...(whileHeld?.frameId !== undefined && { frame_id: whileHeld.frameId }),
     ...(traceparent !== undefined && { traceparent }),
     deadline_ms: Math.round(leftMs),
   };
@@ -197,7 +240,7 @@ function storedCallOf({ payload, traceparent, whileWaiting }: ToolRequest, { lef
 const NO_DECISION: readonly GrantAnswer['kind'][] = ['waits', 'used_by_other', 'closed'];
 
 /** The grant or the refusal that follows from the answer of the record. */
-function settled({ kind, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
+function approvalOf({ kind, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
   const said = comment === null ? '' : `: ${comment}`;
   switch (kind) {
     case 'granted':
@@ -224,7 +267,7 @@ function settled({ kind, request_id, arguments: approved, comment }: GrantAnswer
 }
 
 /** The outcome of a call that nobody has decided about while its caller waited. */
-function stopped(cancellation: CallCancellation): Outcome {
+function withoutDecision(cancellation: CallCancellation): Outcome {
   return cancellation.signal.aborted
     ? cancellation.unsent()
     : unsent('APPROVAL_PENDING', 'The call waits for approval. Ask again with the same idempotency_key.', true);
