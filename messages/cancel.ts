@@ -1,5 +1,5 @@
 import { slotOf } from '../agents/agent-row.js';
-import { isTerminal } from '../contracts/api/messages.js';
+import { isTerminal } from '../contracts/message-states.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { isTenantBusy, PlatformError } from '../runtime/errors.js';

@@ -1,5 +1,5 @@
 import type { Caller } from '../contracts/api/auth.js';
-import { isTerminal } from '../contracts/api/messages.js';
+import { isRepeatable, isTerminal } from '../contracts/message-states.js';
 import { actsAs, isSentBy } from '../contracts/permissions.js';
 import { scopeIncludes } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
@@ -32,7 +32,7 @@ function checkRetry(caller: Caller, row: MessageRow, confirm: boolean): void {
   const isSender = sendersOf(row).includes(caller.credential_id) && isSentBy(caller, row);
   if (!isSender && (actsAs(caller) !== null || !scopeIncludes(caller.scopes, 'admin')))
     throw new PlatformError('forbidden', 'Sending it again needs the scope admin, or to be its sender.');
-  if (row.state !== 'failed' && row.state !== 'canceled')
+  if (!isRepeatable(row.state))
     throw new PlatformError(
       'CONFLICT',
       `Only what has failed or was canceled is sent again; the message is ${row.state}.`,

@@ -1,5 +1,6 @@
 import type { InputRequest, MessageState } from '../../contracts/api/messages.js';
 import { FIELD_PREFIX, type FormField, formFields, utcWallTime } from '../../contracts/forms/form-fields.js';
+import { asksPerson } from '../../contracts/message-states.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
 import type { FormProblem } from '../../messages/input/form.js';
 import { asTyped, Html, html } from './html.js';
@@ -137,7 +138,7 @@ export function requestPage(linked: LinkedRequest, refused?: Refused): string {
 
 /** What follows from a decision. */
 function whatFollows({ request, standing, subject }: LinkedRequest, newState: MessageState): string {
-  if (newState === 'input-required') return missingVotes(request, standing, 1) ?? 'Others must approve as well.';
+  if (asksPerson(newState)) return missingVotes(request, standing, 1) ?? 'Others must approve as well.';
   return newState === 'failed' ? `The ${subject.kind} ends here.` : `The ${subject.kind} goes on from here.`;
 }
 

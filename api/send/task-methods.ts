@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { TaskQueryParams } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
-import { isTerminal } from '../../contracts/api/messages.js';
+import { isTerminal } from '../../contracts/message-states.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import { findTask, listTasks } from '../../messages/read/lists/task-list.js';
 import { streamTask } from '../../messages/stream/stream.js';

@@ -2,6 +2,7 @@ import { text as readAll } from 'node:stream/consumers';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { asksPerson } from '../../contracts/message-states.js';
 import { visible } from '../../contracts/visible-text.js';
 import { ApiError, TaskFailedError, textStream } from '../../sdk/index.js';
 import type { CommandInput, Shown } from '../command.js';
@@ -20,7 +21,7 @@ async function answered(session: Session, message_id: string): Promise<boolean> 
   const { client, terminal } = session;
   for (;;) {
     const { state, input_request: request } = await messageOf(session, message_id);
-    if (state !== 'input-required' || !request) return state !== 'input-required';
+    if (!asksPerson(state) || !request) return !asksPerson(state);
     const resolution = await askPerson(terminal, request);
     if (resolution === null) return false;
     try {
@@ -38,8 +39,8 @@ function idOf(event: StreamEvent): string {
   return event.kind === 'task' ? event.id : event.taskId;
 }
 
-function asksPerson(event: StreamEvent): boolean {
-  return event.kind !== 'artifact-update' && event.status.state === 'input-required';
+function isQuestion(event: StreamEvent): boolean {
+  return event.kind !== 'artifact-update' && asksPerson(event.status.state);
 }
 
 /** The updates of a message over its questions, which are answered at the terminal. */
@@ -48,7 +49,7 @@ async function* followed(session: Session, first: AsyncIterable<StreamEvent>, se
     let question = '';
     for await (const event of events) {
       seen(idOf(event));
-      if (asksPerson(event)) question = idOf(event);
+      if (isQuestion(event)) question = idOf(event);
       else yield event;
     }
     if (question === '' || !(await answered(session, question))) return;
@@ -82,7 +83,7 @@ export async function send(session: Session, { argument, second, options }: Comm
 function outcomeOf({ terminal }: Session, { state, message_id, error, input_request }: MessageRecord): string {
   const why = `\`fleet why ${message_id}\` says more.`;
   if (state === 'completed') return '';
-  if (state === 'input-required')
+  if (asksPerson(state))
     return `${terminal.paint('yellow', `It waits for a person: ${input_request?.title ?? ''}`)}\n\`fleet resolve ${message_id}\` answers; ${why}`;
   const text = error ? `${error.code}: ${error.message}` : `The message is ${state}.`;
   return `${terminal.paint('red', text)}\n${why}`;

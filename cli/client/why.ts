@@ -1,6 +1,7 @@
 import type { AgentInstance } from '../../contracts/api/agents.js';
 import type { MessageRecord, WaitsFor } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { isTerminal, isUnderWay } from '../../contracts/message-states.js';
 import { read, type Session } from './connection.js';
 import { distance } from './terminal.js';
 
@@ -147,10 +148,11 @@ export function explain(facts: Facts, now = Date.now()): string[] {
 export async function factsOf(session: Session, message_id: string): Promise<Facts> {
   const { message } = await read(session, OPERATIONS.getMessage, { message_id });
   const { state, waits_for, agent_type, instance_id, session_id } = message;
-  const isOpen = state === 'submitted' || state === 'working';
   const target = { agent_type, instance_id, ...waits_for?.target };
   const about = target.agent_type ? { agent_type: target.agent_type } : {};
-  const listed = isOpen ? await read(session, OPERATIONS.getAgents, { ...about, page_size: 100 }) : { agents: [] };
+  const listed = isUnderWay(state)
+    ? await read(session, OPERATIONS.getAgents, { ...about, page_size: 100 })
+    : { agents: [] };
   const agents = target.instance_id
     ? listed.agents.filter((agent) => agent.instance_id === target.instance_id)
     : listed.agents;
@@ -158,8 +160,7 @@ export async function factsOf(session: Session, message_id: string): Promise<Fac
     waits_for?.kind === 'turn'
       ? (await read(session, OPERATIONS.getMessages, { session_id, page_size: 100 })).messages
       : [];
-  const isOver = ['completed', 'failed', 'canceled'];
-  const before = others.filter((other) => other.message_id < message_id && !isOver.includes(other.state));
+  const before = others.filter((other) => other.message_id < message_id && !isTerminal(other.state));
   const canceled = { message_id, type: 'message.canceled' };
   const { events } = state === 'canceled' ? await read(session, OPERATIONS.getEvents, canceled) : { events: [] };
   return { message, agents, before, cancelReason: String(events[0]?.event.reason ?? '') };

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { MessageRecord, WaitsFor } from '../../contracts/api/messages.js';
+import { isRepeatable } from '../../contracts/message-states.js';
 import { ApiError, call } from '../api/call.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { messageQuery } from '../api/messages.js';
@@ -131,7 +132,7 @@ function Actions({ message, mayRetry, show }: { message: MessageRecord; mayRetry
           <CopyCurl path="/messages/cancel" body={{ message_id }} />
         </>
       )}
-      {mayRetry && (state === 'failed' || state === 'canceled') && (
+      {mayRetry && isRepeatable(state) && (
         <>
           <button type="button" disabled={retry.isPending} onClick={() => retry.mutate(false)}>
             Send again

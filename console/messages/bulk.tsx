@@ -1,11 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
+import { isRepeatable, isTerminal } from '../../contracts/message-states.js';
 import { call } from '../api/call.js';
 import { forEach } from '../api/for-each.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
-import { isOver, isRepeatable } from './words.js';
 
 type Act = 'cancel' | 'retry';
 const WORDS: Record<Act, { verb: string; explains: string }> = {
@@ -33,8 +33,8 @@ export function BulkBar(props: {
   const [confirm, setConfirm] = useState(false);
   const [progress, setProgress] = useState<number | null>(null);
   const [refused, setRefused] = useState<ReadonlyMap<string, number>>(new Map());
-  const running = messages.filter((message) => !isOver(message));
-  const repeatable = messages.filter((message) => isRepeatable(message) && mayRetry(message));
+  const running = messages.filter((message) => !isTerminal(message.state));
+  const repeatable = messages.filter((message) => isRepeatable(message.state) && mayRetry(message));
   const begun = repeatable.filter(({ started_at }) => started_at !== undefined);
   const chosen = act === 'cancel' ? running : confirm ? repeatable : repeatable.filter((one) => !begun.includes(one));
 

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { MessagesGetRequest, WaitsFor } from '../../contracts/api/messages.js';
+import { MESSAGE_STATES } from '../../contracts/message-states.js';
 import { numberText } from '../parts/texts.js';
 
-const STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 const WAITS = ['agent', 'room', 'turn', 'evaluator', 'quota', 'person'] as const satisfies WaitsFor['kind'][];
 
 /** Times before now, by their names in the address. */
@@ -25,7 +25,7 @@ export interface MessagesSearch {
   view?: 'stuck';
   waits?: WaitsFor['kind'];
   longer?: keyof typeof LONGER;
-  state?: (typeof STATES)[number];
+  state?: (typeof MESSAGE_STATES)[number];
   agent_type?: string;
   instance_id?: string;
   error_code?: string;
@@ -42,7 +42,7 @@ export interface MessagesSearch {
 
 /** The filters that people set by hand, with their values where these are known. */
 export const FIELDS: { name: keyof MessagesSearch; label: string; values?: readonly string[]; isTime?: true }[] = [
-  { name: 'state', label: 'State', values: STATES },
+  { name: 'state', label: 'State', values: MESSAGE_STATES },
   { name: 'agent_type', label: 'Agent' },
   { name: 'instance_id', label: 'Instance' },
   { name: 'error_code', label: 'Error code' },
@@ -72,7 +72,7 @@ export function parseMessagesSearch(search: Record<string, unknown>): MessagesSe
     view: one('view', ['stuck']),
     waits: one('waits', WAITS),
     longer: one('longer', Object.keys(LONGER) as (keyof typeof LONGER)[]),
-    state: one('state', STATES),
+    state: one('state', MESSAGE_STATES),
     agent_type: text('agent_type'),
     instance_id: text('instance_id'),
     error_code: text('error_code'),

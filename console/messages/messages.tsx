@@ -3,6 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
+import { isRepeatable, isTerminal } from '../../contracts/message-states.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { messagesQuery } from '../api/messages.js';
 import { hasScope, sessionQuery } from '../api/session.js';
@@ -17,7 +18,6 @@ import { Empty } from './empty.js';
 import { FilterBar } from './filter-bar.js';
 import { ErrorGroups, StuckGroups } from './groups.js';
 import { MessageRow } from './message-row.js';
-import { isOver, isRepeatable } from './words.js';
 
 const route = getRouteApi('/messages');
 /** A row of one line, and one of two where there is no room for that. */
@@ -112,7 +112,7 @@ export function Messages() {
     [session],
   );
   const mayCheck = useCallback(
-    (row: MessageRecord) => !isOver(row) || (isRepeatable(row) && mayRetry(row)),
+    (row: MessageRecord) => !isTerminal(row.state) || (isRepeatable(row.state) && mayRetry(row)),
     [mayRetry],
   );
   const check = useCallback(

@@ -45,9 +45,3 @@ export function targetText({ target = {} }: Pick<WaitsFor, 'target'>): string {
   const { agent_type, instance_id, skill_id } = target;
   return instance_id ?? agent_type ?? (skill_id ? `the skill ${skill_id}` : '');
 }
-
-/** Whether a message can still be canceled, or sent again. */
-export const isOver = ({ state }: Pick<MessageRecord, 'state'>): boolean =>
-  state === 'completed' || state === 'failed' || state === 'canceled';
-export const isRepeatable = ({ state }: Pick<MessageRecord, 'state'>): boolean =>
-  state === 'failed' || state === 'canceled';

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { Plan, PlanStep } from '../../contracts/api/plans.js';
+import { asksPerson } from '../../contracts/message-states.js';
 import { messageQuery } from '../api/messages.js';
 import { instanceName } from '../fleet/instance-name.js';
 import { tookText } from '../messages/words.js';
@@ -19,7 +20,7 @@ function StepMessage({ messageId }: { messageId: string }) {
   const { data: message, error, refetch } = useQuery(messageQuery(messageId));
   if (error && !message) return <Failed error={error} retry={() => void refetch()} />;
   if (!message) return <Loading rows={1} />;
-  const asked = message.state === 'input-required' ? message.input_request : undefined;
+  const asked = asksPerson(message.state) ? message.input_request : undefined;
   return (
     <>
       {asked && <Question requestId={asked.request_id} />}

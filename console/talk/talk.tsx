@@ -3,6 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
+import { isUnderWay } from '../../contracts/message-states.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { sendBody } from '../api/send.js';
@@ -51,7 +52,7 @@ function useRecords(session: string | undefined) {
   const records = list.data?.records;
   useEffect(() => {
     for (const { state, client_message_id, message_id, parts, created_at } of records ?? [])
-      if (state === 'submitted' || state === 'working') talks.follow(client_message_id, message_id, parts, created_at);
+      if (isUnderWay(state)) talks.follow(client_message_id, message_id, parts, created_at);
   }, [records]);
   return list;
 }

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
+import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { call } from '../api/call.js';
 import { instanceName } from '../fleet/instance-name.js';
 import { CopyCurl } from '../parts/copy.js';
@@ -20,7 +21,7 @@ export interface Shown {
   turn?: Turn;
 }
 
-const isOver = (state: string) => ['completed', 'failed', 'canceled', 'rejected'].includes(state);
+const isOver = (state: string) => isTerminal(state) || state === 'rejected';
 
 /** The newer of record and stream. */
 function newestOf({ record, turn }: Shown): { state: string; artifacts: Artifact[]; status: string } {
@@ -138,7 +139,7 @@ export function TurnView({ shown, edit }: { shown: Shown; edit?: (key: string) =
           <Problem code={record?.error?.code ?? 'It failed'} text={record?.error?.message ?? status} />
         )}
         {asked && !isOver(state) && <Question requestId={asked.request_id} />}
-        {messageId && !turn?.error && !isOver(state) && !(asked && state === 'input-required') && (
+        {messageId && !turn?.error && !isOver(state) && !(asked && asksPerson(state)) && (
           <Working messageId={messageId} state={state} status={status} agent={agent} />
         )}
         {!messageId && !turn?.error && <p className="quiet">Sending …</p>}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { A2aMessage, RpcRequest, RpcResponse, Task } from '../a2a/a2a.js';
 import { Artifact, Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
+import { MESSAGE_STATES } from '../message-states.js';
 import {
   AgentType,
   AnyId,
@@ -19,14 +20,8 @@ import {
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
 /** Lifecycle states of a message. */
-export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 const MessageState = z.enum(MESSAGE_STATES);
 export type MessageState = z.infer<typeof MessageState>;
-
-/** Whether a message in this state will never change again. */
-export function isTerminal(state: string): boolean {
-  return state === 'completed' || state === 'failed' || state === 'canceled';
-}
 
 const InputField = z.object({
   id: z.string().min(1).max(128),

@@ -1,6 +1,7 @@
 import type { A2aVersion, StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import { eventTo1 } from '../../contracts/a2a/a2a-1-results.js';
-import { isTerminal, type MessageState } from '../../contracts/api/messages.js';
+import type { MessageState } from '../../contracts/api/messages.js';
+import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import type { Tx } from '../../db/pool.js';
 import { readable, readableRequest } from '../../messages/read/readable.js';
 import type { InputRequestRow, MessageRow } from '../../messages/read/rows.js';
@@ -73,6 +74,6 @@ export async function pushBody(
   if (!found) return null;
   const row = readable(found);
   const state = stateOfType(row.d_event_type);
-  const request = state === 'input-required' ? await inputRequestOf(tx, values) : null;
+  const request = asksPerson(state) ? await inputRequestOf(tx, values) : null;
   return Buffer.from(JSON.stringify(bodyOf(taskAt(row, state, request), version)));
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MESSAGE_STATES } from '../../contracts/api/messages.js';
+import { MESSAGE_STATES } from '../../contracts/message-states.js';
 import type { AgentTask, FleetClient, SessionsGetRequest } from '../../sdk/index.js';
 import type { ConciergeTool } from './tool.js';
 

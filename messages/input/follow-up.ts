@@ -1,6 +1,6 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isTerminal } from '../../contracts/api/messages.js';
+import { isTerminal } from '../../contracts/message-states.js';
 import { isOwnMessage } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';

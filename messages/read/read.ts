@@ -1,4 +1,5 @@
-import { isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
+import type { MessageRecord } from '../../contracts/api/messages.js';
+import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { isOwnMessage, type Reader } from '../../contracts/permissions.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -20,7 +21,7 @@ export async function pendingRequest(
   tenantId: string,
   { message_id, state }: Pick<MessageRow, 'message_id' | 'state'>,
 ): Promise<InputRequestRow | null> {
-  if (state !== 'input-required') return null;
+  if (!asksPerson(state)) return null;
   const [row] = await tx.query<InputRequestRow>(
     `SELECT * FROM request_details WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
     [tenantId, message_id],
@@ -50,7 +51,7 @@ export async function lockRunning(tx: Tx, ref: MessageRef): Promise<RunningRow |
 export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
   const values = [tenantId, messageId];
   const [row] = await db.call<MessageRow>(tenantId, 'find_message', 'SELECT * FROM find_message($1, $2)', values);
-  if (row?.state === 'input-required') return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+  if (row && asksPerson(row.state)) return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
   return row ? { row: readable(row), request: null } : null;
 }
 

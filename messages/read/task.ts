@@ -1,7 +1,8 @@
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
-import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
+import type { InputRequest, MessageRecord } from '../../contracts/api/messages.js';
+import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { senderOf } from '../../contracts/permissions.js';
 import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
@@ -108,7 +109,7 @@ export function inputRequestOf(row: AskedRequest): InputRequest {
 }
 
 function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessage | undefined {
-  if (row.state === 'input-required' && request) {
+  if (asksPerson(row.state) && request) {
     const parts = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
     const question: Part[] = parts.length > 0 ? parts : [{ kind: 'text', text: request.prompt || request.title }];
     return agentMessage(row, request.request_id, [
@@ -238,7 +239,7 @@ export function recordOf(row: RecordRow, request: InputRequestRow | null): Messa
     ...(row.retry_of !== null && { retry_of: row.retry_of }),
     ...(row.usage && { usage: row.usage }),
     ...failure,
-    ...(request && row.state === 'input-required' && { input_request: inputRequestOf(request) }),
+    ...(request && asksPerson(row.state) && { input_request: inputRequestOf(request) }),
     task_data: taskOf(row, request),
   };
 }

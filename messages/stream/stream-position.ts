@@ -1,3 +1,4 @@
+import { asksPerson } from '../../contracts/message-states.js';
 import type { MessageRef } from '../core.js';
 import type { MessageWithRequest } from '../read/read.js';
 import { ShownArtifacts } from './shown-artifacts.js';
@@ -23,7 +24,7 @@ function tagOf(id: string): string {
 
 /** The state in a cursor. Two input requests of a message are two states. */
 function stateKeyOf({ row, request }: MessageWithRequest): string {
-  return STATE_LETTERS[row.state] + (row.state === 'input-required' && request ? tagOf(request.request_id) : '');
+  return STATE_LETTERS[row.state] + (asksPerson(row.state) && request ? tagOf(request.request_id) : '');
 }
 
 /**

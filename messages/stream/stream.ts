@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../../contracts/a2a/a2a.js';
-import { isTerminal } from '../../contracts/api/messages.js';
+import { isTerminal } from '../../contracts/message-states.js';
 import type { MessageRef } from '../core.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
 import type { MessageWithRequest } from '../read/read.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
-import { isTerminal } from '../../contracts/api/messages.js';
+import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { isTransient, PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { findMessage, type MessageWithRequest } from '../read/read.js';
@@ -16,7 +16,7 @@ export type TaskCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'cha
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function endsCall(state: string): boolean {
-  return isTerminal(state) || state === 'input-required';
+  return isTerminal(state) || asksPerson(state);
 }
 
 /** What was read before, when the bus has been silent: the message is read again only if it has changed. Events in the queue end that check. */

@@ -1,4 +1,4 @@
-import { isTerminal } from '../../contracts/api/messages.js';
+import { isTerminal } from '../../contracts/message-states.js';
 import type { Tx } from '../../db/pool.js';
 import { isUndecided } from '../../policy/verdict.js';
 import type { MessageCore, MessageRef } from '../core.js';

@@ -1,4 +1,4 @@
-import { isTerminal } from '../../contracts/api/messages.js';
+import { isTerminal } from '../../contracts/message-states.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { decideDispatch } from '../../messages/dispatch/dispatch-policy.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';

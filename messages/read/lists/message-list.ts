@@ -1,4 +1,5 @@
-import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../../contracts/api/messages.js';
+import type { MessageRecord, MessagesGetRequest } from '../../../contracts/api/messages.js';
+import { isTerminal } from '../../../contracts/message-states.js';
 import type { Reader } from '../../../contracts/permissions.js';
 import { ownMessages, viewOf } from '../../../db/ownership.js';
 import { KeyPosition, positionAfter, readCursorPage } from '../../../db/pages/cursor-page.js';

@@ -1,3 +1,4 @@
+import { asksPerson } from '../../../contracts/message-states.js';
 import { readContent } from '../../../db/pages/page-content.js';
 import type { Tx } from '../../../db/pool.js';
 import { readable, readableRequest } from '../readable.js';
@@ -51,7 +52,7 @@ export async function readPageRequests<Row extends AskedRequest = AskedRequest>(
 }
 
 async function openRequests(tx: Tx, tenantId: string, rows: RecordRow[]): Promise<Map<string, Whole<InputRequestRow>>> {
-  const waiting = rows.filter(({ state }) => state === 'input-required').map(({ message_id }) => message_id);
+  const waiting = rows.filter(({ state }) => asksPerson(state)).map(({ message_id }) => message_id);
   if (waiting.length === 0) return new Map();
   const ids = await tx.query<{ request_id: string }>(OPEN_REQUESTS, [tenantId, waiting]);
   const requests = await readPageRequests<InputRequestRow>(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Task } from '../../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../../contracts/a2a/a2a-1-requests.js';
-import { isTerminal } from '../../../contracts/api/messages.js';
+import { isTerminal } from '../../../contracts/message-states.js';
 import type { Reader } from '../../../contracts/permissions.js';
 import { createCursors } from '../../../db/pages/cursors.js';
 import { countRows, inKeyOrder, type KeyList } from '../../../db/pages/page.js';

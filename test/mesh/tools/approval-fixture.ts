@@ -1,5 +1,5 @@
 import { beforeEach, expect } from 'vitest';
-import { isTerminal } from '../../../contracts/api/messages.js';
+import { isTerminal } from '../../../contracts/message-states.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import type { RawAgent } from '../../setup/agent.js';

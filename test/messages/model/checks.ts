@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { isTerminal } from '../../../contracts/api/messages.js';
+import { isTerminal } from '../../../contracts/message-states.js';
 import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
 import { lookAt } from '../../setup/take.js';
 import { TENANT } from './deciders.js';

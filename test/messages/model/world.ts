@@ -1,4 +1,4 @@
-import { isTerminal } from '../../../contracts/api/messages.js';
+import { isTerminal } from '../../../contracts/message-states.js';
 import type { Db } from '../../../db/pool.js';
 import { sessionDeps } from '../../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../../messages/core.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Task } from '../../../../contracts/a2a/a2a.js';
-import { isTerminal } from '../../../../contracts/api/messages.js';
+import { isTerminal } from '../../../../contracts/message-states.js';
 import type { RpcAnswer } from '../../../setup/platform/api-client.js';
 import type { Home } from '../../../setup/platform/fleet.js';
 import { type FleetAgent, SKILLS, TYPES } from './agents.js';

@@ -1,4 +1,5 @@
-import { isTerminal, MessagesGetResponse } from '../../../../contracts/api/messages.js';
+import { MessagesGetResponse } from '../../../../contracts/api/messages.js';
+import { isTerminal } from '../../../../contracts/message-states.js';
 import type { SendOptions } from '../../../setup/platform/api-client.js';
 import type { Home } from '../../../setup/platform/fleet.js';
 import { until } from '../../../setup/until.js';
