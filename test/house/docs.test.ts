@@ -52,3 +52,32 @@ test('docs/development.md says where to find files that exist', () => {
   expect(paths.length).toBeGreaterThan(10);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
+
+/** States of messages as a file spells them. A set of those that are over has at least these two. */
+const STATES = /'submitted'|'input-required'|'failed', 'canceled'/;
+/** What names no states, or (see the page) with these words for something else as well. */
+const ELSEWHERE =
+  /^(bench|contracts|dist|docs|examples|mesh|node_modules|plans|python|scripts|sdk|test|workflows|console\/plans|db\/migrations)\/|^db\/schema\.sql/;
+/** Here `submitted` is the answer to a form. */
+const ANSWERS = [
+  'api/approve/approve-routes.ts',
+  'api/approve/page.ts',
+  'console/inbox/words.ts',
+  'db/functions/input/request_details.sql',
+  'db/functions/input/tool_grants.sql',
+  'messages/input/resolution.ts',
+];
+
+test('docs/internals.md lists every file that names states of messages', () => {
+  const [, section = ''] = /^### Lists of states\n([\s\S]*?)^## /m.exec(read('docs/internals.md')) ?? [];
+  const folders = readdirSync(root).filter((name) => /^[a-z]+$/.test(name) && !ELSEWHERE.test(`${name}/`));
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
+  );
+  const naming = files.filter(
+    (path) => /\.(ts|tsx|sql)$/.test(path) && !ELSEWHERE.test(path) && STATES.test(read(path)),
+  );
+  expect(naming.length).toBeGreaterThan(30);
+  const unlisted = naming.filter((path) => !section.includes(`\`${path}\``));
+  expect(unlisted.sort()).toEqual(ANSWERS);
+});
