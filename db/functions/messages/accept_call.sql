@@ -95,12 +95,15 @@ BEGIN
   RETURN result;
 END $$;
 
--- Deletes a key, if it is there. False while another transaction is deleting it.
-CREATE FUNCTION forget_key(key uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Deletes a key, if it is there. Another transaction may be deleting it: with `may_wait` it waits for that one, else it
+-- gives false.
+CREATE FUNCTION forget_key(key uuid, may_wait boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM 1 FROM idempotency_keys k WHERE k.idempotency_key = key FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
-    RETURN NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key);
+  IF NOT may_wait THEN
+    PERFORM 1 FROM idempotency_keys k WHERE k.idempotency_key = key FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+      RETURN NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key);
+    END IF;
   END IF;
   DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
   RETURN true;

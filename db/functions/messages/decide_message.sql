@@ -51,7 +51,7 @@ END $$;
 -- The session that a message names. It is locked, so that it cannot end meanwhile. `refusal`: the verdict if the
 -- message may not join it, else NULL. `has_turn`: in an ordered session no other message comes first; NULL in any
 -- other. `tries`: an agent may be chosen now. `resumes`: the session is suspended, and goes on if one is chosen.
-CREATE TYPE session_standing AS (
+CREATE TYPE joined_session AS (
   status text, suspended boolean, reserves_on text, instance_id text, agent_type text, user_id text, ordered boolean,
   refusal text, has_turn boolean, tries boolean, resumes boolean
 );
@@ -59,9 +59,9 @@ CREATE TYPE session_standing AS (
 -- Lets a message join the session that it names. `work_user`: the user for whom its sender works; NULL for none.
 -- `tries`: an agent may be chosen now. `may_wait` as in decide_message.
 CREATE FUNCTION join_session_of(c accept_call, work_user text, tries boolean, may_wait boolean)
-  RETURNS session_standing LANGUAGE plpgsql AS $$
+  RETURNS joined_session LANGUAGE plpgsql AS $$
 DECLARE
-  session session_standing;
+  session joined_session;
 BEGIN
   IF may_wait THEN
     PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
@@ -102,6 +102,35 @@ BEGIN
   RETURN session;
 END $$;
 
+-- The type of a message that asks for nothing. `of_session`: the one that it names, which no agent has joined yet: it
+-- will be one of the type that the session's first message waits for. Else the tenant's default; NULL for none.
+CREATE FUNCTION assumed_type(of_tenant text, of_session text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  first_type text;
+BEGIN
+  IF of_session IS NOT NULL THEN
+    SELECT r.want_agent_type INTO first_type FROM running_messages r
+     WHERE r.tenant_id = of_tenant AND r.session_id = of_session
+       AND r.state IN ('submitted', 'working', 'input-required')
+       AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
+  END IF;
+  RETURN coalesce(first_type, default_target(of_tenant));
+END $$;
+
+-- Whether what a message asks for is registered: messages wait only for what is. The session's agent of the type goes
+-- before a wanted instance or skill.
+CREATE FUNCTION is_registered(wish routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  is_bound boolean; -- the session has an agent of the type; NULL: there is no session yet
+BEGIN
+  IF wish.session_id IS NOT NULL THEN
+    is_bound := wish.session_agent_type = wish.want_agent_type OR EXISTS (SELECT 1 FROM session_agents j
+      WHERE j.tenant_id = wish.tenant_id AND j.session_id = wish.session_id AND j.agent_type = wish.want_agent_type);
+  END IF;
+  RETURN target_registered(wish.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN wish.want_instance_id END,
+    wish.want_agent_type, CASE WHEN is_bound IS NOT TRUE THEN wish.want_skill_id END);
+END $$;
+
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is
 -- on the record already is found by its `key`, at any step: the same message must not be among those that are decided
 -- and not written. `may_wait`: it waits for the locks of session and key. Its transaction must then hold no lock yet.
@@ -114,10 +143,9 @@ CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known 
   RETURNS accept_outcome LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
-  session session_standing; -- of the one that it names
+  session joined_session; -- of the one that it names
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
-  is_bound boolean; -- its session has an agent of the type; NULL: not looked up
   tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
   wish routing;
   agent chosen_agent;
@@ -167,14 +195,7 @@ BEGIN
   END IF;
   -- 3. Target.
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
-    IF in_session THEN
-      -- No agent has joined the session yet: it will be one of the type that its first message waits for.
-      SELECT r.want_agent_type INTO want_type FROM running_messages r
-       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context
-         AND r.state IN ('submitted', 'working', 'input-required')
-         AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
-    END IF;
-    want_type := coalesce(want_type, default_target(c.tenant_id));
+    want_type := assumed_type(c.tenant_id, CASE WHEN in_session THEN c.requested_context END);
     IF want_type IS NULL THEN
       RETURN unwritten(c, not_accepted(c, result, 'target_required'));
     END IF;
@@ -207,23 +228,15 @@ BEGIN
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
   -- 6. Whether anything is registered for it.
-  IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL THEN
-    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is
-    -- registered.
-    IF in_session THEN
-      is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
-        WHERE j.tenant_id = c.tenant_id AND j.session_id = c.requested_context AND j.agent_type = want_type);
+  IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL AND NOT is_registered(wish) THEN
+    IF c.unavailable_text IS NULL THEN
+      result.agent_type := want_type;
+      RETURN unwritten(c, not_accepted(c, result, 'target_unknown'));
     END IF;
-    IF NOT target_registered(c.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN c.want_instance_id END, want_type,
-        CASE WHEN is_bound IS NOT TRUE THEN c.want_skill_id END) THEN
-      IF c.unavailable_text IS NULL THEN
-        result.agent_type := want_type;
-        RETURN unwritten(c, not_accepted(c, result, 'target_unknown'));
-      END IF;
-      error_code := 'TARGET_UNAVAILABLE';
-      error_text := c.unavailable_text;
-    END IF;
+    error_code := 'TARGET_UNAVAILABLE';
+    error_text := c.unavailable_text;
   END IF;
+  -- It joins a queue, unless an agent has it, it has failed, or something else comes first.
   IF dispatched OR session.has_turn IS FALSE OR error_code IS NOT NULL
     OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
     queue := NULL;
@@ -245,9 +258,7 @@ BEGIN
     END IF;
     -- The key has expired, or retention dropped its message first (after both times were shortened). The sweeper may be
     -- deleting it.
-    IF may_wait THEN
-      DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
-    ELSIF NOT forget_key(key) THEN
+    IF NOT forget_key(key, may_wait) THEN
       RETURN unwritten(c, accept_later(result, 'message ' || key));
     END IF;
   END IF;
