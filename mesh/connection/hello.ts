@@ -30,7 +30,7 @@ export async function answerHello(context: MeshContext, connection: Connection, 
   try {
     const decided = await decideHello(context, connection.token.agent, hello);
     const opening = { hello, decided };
-    await context.registry.serializeHello(connection.agentKey, () => replacePrevious(context, connection, opening));
+    await context.registry.serializeHello(connection.agentKey, () => openInTurn(context, connection, opening));
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'forbidden')
       return connection.socket.fail('POLICY_DENIED', error.message, CLOSE_CODES.POLICY_DENIED);
@@ -45,7 +45,8 @@ interface DecidedHello {
   decided: readonly DecisionEvent[];
 }
 
-async function replacePrevious(context: MeshContext, connection: Connection, opening: DecidedHello): Promise<void> {
+/** Finds what the new connection replaces or continues, and opens it. The hellos of one agent take turns. */
+async function openInTurn(context: MeshContext, connection: Connection, opening: DecidedHello): Promise<void> {
   const { hello } = opening;
   if (connection.state !== 'AWAIT_WELCOME') return;
   const { registry } = context;
@@ -56,7 +57,7 @@ async function replacePrevious(context: MeshContext, connection: Connection, ope
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   const offered = resumes ? undefined : await OfferedDispatches.reserve(context, connection, hello.resume_token);
   try {
-    await replace(context, connection, opening, { previous, resumes, offered });
+    await openAndWelcome(context, connection, opening, { previous, resumes, offered });
   } finally {
     offered?.release();
   }
@@ -72,7 +73,8 @@ interface Previous {
   offered: OfferedDispatches | undefined;
 }
 
-async function replace(
+/** Opens the connection in the place of the previous one, settles what that has left, and welcomes the agent. */
+async function openAndWelcome(
   context: MeshContext,
   connection: Connection,
   opening: DecidedHello,
@@ -84,15 +86,9 @@ async function replace(
   await runner.writesSettled(agentKey);
   if (offered && connection.state !== 'AWAIT_WELCOME') return; // they stay offered to the agent's next socket
   const opened = await context.register(connection.tenant_id, () =>
-    open(context, connection, opening, { resumes, offered }),
+    raiseEpoch(context, connection, opening, { resumes, offered }),
   );
-  if (opened === 'deregistered') {
-    return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
-  }
-  if (opened === 'not_admitted' || opened === 'unknown') {
-    const message = opened === 'unknown' ? NOT_REGISTERED : 'The type of the instance may not join any more.';
-    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
-  }
+  if (typeof opened === 'string') return refuse(connection, opened);
   offered?.claimed(opened.claimed);
   if (resumes && connection.state !== 'AWAIT_WELCOME') return keepPrevious(context, resumes, connection);
   if (resumes) resumes.resumedBy(connection);
@@ -107,13 +103,24 @@ async function replace(
   context.fill(connection);
 }
 
+/** Ends the socket of an instance for which no connection is opened. */
+function refuse({ socket }: Connection, why: 'deregistered' | 'unknown' | 'not_admitted'): void {
+  if (why === 'deregistered') {
+    socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
+  } else {
+    const message = why === 'unknown' ? NOT_REGISTERED : 'The type of the instance may not join any more.';
+    socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
+  }
+}
+
 /** The socket that came to resume was lost before its welcome: the previous connection stays, under the raised epoch. */
 async function keepPrevious({ statuses }: MeshContext, previous: Connection, { epoch }: Connection): Promise<void> {
   previous.epoch = epoch;
   if (previous.state !== 'READY') await statuses.write(previous, { status: previous.isLive ? 'draining' : 'offline' });
 }
 
-async function open(
+/** The transaction that makes this the agent's newest connection. */
+async function raiseEpoch(
   context: MeshContext,
   connection: Connection,
   { hello, decided }: DecidedHello,
@@ -143,7 +150,7 @@ async function welcome(
   hello: HelloPayload,
   resumed: boolean,
 ): Promise<void> {
-  const { meshId, resumeWindowMs, clocks, statuses, sent, log } = context;
+  const { clocks, statuses, sent, log } = context;
   const drainLeftMs = context.drainLeftMs();
   if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
@@ -155,31 +162,48 @@ async function welcome(
   const open = sent.openOf(connection.agentKey);
   for (const dispatch of open) dispatch.noteAnnouncedChunks(held.get(dispatch.frameId) ?? -1);
   const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
-  const nodeUrl = context.nodeUrl();
-  const frame = encodeFrame('welcome', {
-    connection_id: connection.connectionId,
-    mesh_id: meshId,
-    resumed,
-    replayed_dispatches: replays.map((dispatch) => dispatch.open.dispatch_id),
-    resume_token: connection.resumeTokens.issue(resumed ? (hello.resume_token ?? undefined) : undefined),
-    resume_window_ms: resumeWindowMs,
-    heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
-    ping_interval_ms: clocks.pingIntervalMs,
-    limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
-    server_time: new Date().toISOString(),
-    token_expires_at: new Date(connection.token.agent.token_exp * 1_000).toISOString(),
-    reauth: true,
-    ...(nodeUrl !== undefined && { resume_url: connectUrl(nodeUrl, connection.instance_id) }),
-  });
-  connection.socket.send(frame);
+  const replayed = replays.map((dispatch) => dispatch.open.dispatch_id);
+  const resumedWith = resumed ? (hello.resume_token ?? undefined) : undefined;
+  connection.socket.send(welcomeFrame(context, connection, { resumed, resumedWith, replayed }));
   const { connectionId: connection_id, instance_id, epoch } = connection;
-  log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
+  log.info({ instance_id, connection_id, epoch, resumed, replayed: replayed.length }, 'agent connected');
   connection.transition(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.send();
   context.tools.resumed(connection);
   if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + stopMarginMs(clocks));
   const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerEnded(context, connection, ended);
+}
+
+interface Welcome {
+  resumed: boolean;
+  /** The token with which the agent has resumed. */
+  resumedWith: string | undefined;
+  /** Ids of the dispatches that are sent once more. */
+  replayed: string[];
+}
+
+function welcomeFrame(
+  context: MeshContext,
+  connection: Connection,
+  { resumed, resumedWith, replayed }: Welcome,
+): string {
+  const nodeUrl = context.nodeUrl();
+  return encodeFrame('welcome', {
+    connection_id: connection.connectionId,
+    mesh_id: context.meshId,
+    resumed,
+    replayed_dispatches: replayed,
+    resume_token: connection.resumeTokens.issue(resumedWith),
+    resume_window_ms: context.resumeWindowMs,
+    heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
+    ping_interval_ms: context.clocks.pingIntervalMs,
+    limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
+    server_time: new Date().toISOString(),
+    token_expires_at: new Date(connection.token.agent.token_exp * 1_000).toISOString(),
+    reauth: true,
+    ...(nodeUrl !== undefined && { resume_url: connectUrl(nodeUrl, connection.instance_id) }),
+  });
 }
 
 /** The dispatches that the agent still has: frame id → number of the last chunk that it has sent, -1 for none. */
