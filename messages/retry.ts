@@ -64,6 +64,17 @@ async function contextOf(tx: Tx, { tenant_id, session_id }: MessageRow): Promise
   return session?.status === 'active' ? session_id : undefined;
 }
 
+/** Notes on both messages that one is a retry of the other. @throws PlatformError CONFLICT if another retry was noted meanwhile */
+function noteRetryOf(row: MessageRow): AcceptHook {
+  const { tenant_id, message_id, retried_as } = row;
+  return async (tx, made) => {
+    const [first] = sendersOf(row);
+    const noted = await tx.query(NOTE, [tenant_id, message_id, made.message_id, retried_as]);
+    if (noted.length === 0) throw new PlatformError('CONFLICT', 'Somebody else has just sent the message again.');
+    await tx.query(MARK, [tenant_id, made.message_id, message_id, first]);
+  };
+}
+
 /**
  * Sends a message that has failed or was canceled again: a new message with the same content, metadata and target, which policies and quotas decide
  * about anew. While an earlier retry of it is under way, that one is given.
@@ -87,12 +98,6 @@ export async function retryMessage(
     return earlier ? { earlier } : { contextId: await contextOf(tx, row) };
   });
   if (earlier) return { message_id: earlier.message_id, session_id: earlier.session_id, retry_of: message_id };
-  const note: AcceptHook = async (tx, made) => {
-    const [first] = sendersOf(row);
-    const noted = await tx.query(NOTE, [tenant_id, message_id, made.message_id, retried_as]);
-    if (noted.length === 0) throw new PlatformError('CONFLICT', 'Somebody else has just sent the message again.');
-    await tx.query(MARK, [tenant_id, made.message_id, message_id, first]);
-  };
   const message = {
     kind: 'message' as const,
     role: 'user' as const,
@@ -106,7 +111,7 @@ export async function retryMessage(
     { message, metadata },
     {
       method: 'message/send',
-      hook: note,
+      hook: noteRetryOf(row),
       ...(row.user_id !== null && { userId: row.user_id }),
       ...(want_agent_type !== null && { target: { agent_type: want_agent_type } }),
     },

@@ -219,12 +219,8 @@ class DispatchStore implements Dispatches {
     this.#announce(ref, woken ?? [], { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
-    const after = ended.taken
-      ? takenDispatch(this.#core, ended.taken)
-      : ended.take_again
-        ? ('again' as const)
-        : undefined;
-    return { state, message, ...(after && { next: after }) };
+    if (ended.taken) return { state, message, next: takenDispatch(this.#core, ended.taken) };
+    return { state, message, ...(ended.take_again && { next: 'again' }) };
   }
 
   async #callEnd(call: TenantCall): Promise<EndRow | undefined> {

@@ -307,11 +307,11 @@ export class Taker implements Taking {
     if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;
     const asOpen = core.policies.concerns(tenant_id, 'dispatch');
     const isInTime = sentInTime();
-    let isKnown = false;
+    let isOutcomeKnown = false;
     try {
       const by = { mesh_id: runner.meshId, epoch, as_open: asOpen };
       const taken = await queues.take(agent, by, dispatchIds, lent);
-      isKnown = true;
+      isOutcomeKnown = true;
       if (lent === 0 && taken.length > 0) this.#lent.forget(tenant_id);
       if (asOpen)
         await Promise.all(
@@ -322,7 +322,7 @@ export class Taker implements Taking {
     } finally {
       for (const dispatch_id of dispatchIds) {
         runner.releaseReservation(dispatch_id);
-        if (!isKnown) runner.noteNeverSent({ tenant_id, dispatch_id });
+        if (!isOutcomeKnown) runner.noteNeverSent({ tenant_id, dispatch_id });
       }
     }
   }

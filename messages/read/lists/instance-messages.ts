@@ -35,6 +35,7 @@ export async function instanceMessageIds(
   const page: string[] = [];
   const seen = new Set<string>();
   let skipped = 0;
+  /** Moves the ids from `newerThan` on to the page: no dispatch that is still to be looked at has a newer message. */
   const take = (newerThan: string): void => {
     const sure = [...seen].filter((id) => id >= newerThan).sort((a, b) => (a < b ? 1 : -1));
     for (const id of sure) {
