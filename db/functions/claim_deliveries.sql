@@ -19,7 +19,9 @@ BEGIN
     RETURN;
   END IF;
   RETURN QUERY
-  WITH RECURSIVE running AS MATERIALIZED (
+  WITH RECURSIVE
+  -- The slots that are taken, and how many of them by slow deliveries.
+  running AS MATERIALIZED (
     SELECT q.tenant_id, q.receiver, count(*) FILTER (WHERE q.is_approval = of_approvals)::integer AS slots,
            count(*) FILTER (WHERE q.is_approval = of_approvals
              AND q.started_at < now() - slow_ms * interval '1 ms') AS slow
@@ -30,6 +32,7 @@ BEGIN
         FROM running r) taken),
   waiting AS NOT MATERIALIZED (SELECT q.* FROM delivery_queue q
     WHERE q.started_at IS NULL AND q.is_approval = of_approvals),
+  -- Steps through the index from tenant to tenant, and from receiver to receiver.
   tenants_waiting AS (
     (SELECT q.tenant_id FROM waiting q ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
@@ -45,6 +48,7 @@ BEGIN
     SELECT r.tenant_id, r.nth + 1,
       (SELECT min(q.receiver) FROM waiting q WHERE q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
       FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth <= receivers_max),
+  -- The receiver from which the next call goes on.
   turns AS (
     INSERT INTO delivery_turns AS d (is_approval, tenant_id, from_receiver)
       SELECT of_approvals, w.tenant_id, w.receiver FROM receivers_waiting w
@@ -53,6 +57,7 @@ BEGIN
   turns_over AS (
     DELETE FROM delivery_turns d WHERE d.is_approval = of_approvals AND NOT EXISTS (SELECT 1 FROM receivers_waiting w
        WHERE w.tenant_id = d.tenant_id AND w.nth > receivers_max AND w.receiver IS NOT NULL)),
+  -- How many deliveries each of these receivers may get now.
   room AS (
     SELECT w.tenant_id, w.receiver, b.open_until IS NOT NULL AS is_probe,
            CASE WHEN b.open_until IS NULL THEN receiver_max - coalesce(r.slots, 0)
@@ -60,6 +65,7 @@ BEGIN
       FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver)
         LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
      WHERE w.receiver IS NOT NULL AND w.nth <= receivers_max),
+  -- The oldest deliveries of each, as many as it may get.
   candidates AS (
     SELECT room.tenant_id, room.receiver, room.is_probe, q.queue_id, q.queued_at, q.nth
       FROM room CROSS JOIN LATERAL (

@@ -8,11 +8,12 @@ CREATE FUNCTION is_idempotent(card jsonb, skill text) RETURNS boolean LANGUAGE s
 $$;
 
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
--- - A tool call of the dispatch waited for a decision, or the agent had not received the decision: the message waits,
--- and its next dispatch carries the decision.
--- - Its skill is declared idempotent: the message is queued again, unless its deadline has passed or it has had ten
--- dispatches. `by_epoch` NULL: any epoch. `detached` is false, and nothing is written, where neither reason holds: the
--- caller then ends the dispatch with its message, because the agent may have done the work.
+-- * A tool call of the dispatch waited for a decision, or the agent had not received the decision: the message waits,
+--   and its next dispatch carries the decision.
+-- * Its skill is declared idempotent: the message is queued again, unless its deadline has passed or it has had ten
+--   dispatches.
+-- `by_epoch` NULL: any epoch. `detached` is false, and nothing is written, where neither reason holds: the caller then
+-- ends the dispatch with its message, because the agent may have done the work.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text,
   event_id text)
 RETURNS TABLE (detached boolean, session_id text, instance_id text) LANGUAGE plpgsql AS $$

@@ -100,6 +100,24 @@ $$;
 CREATE FUNCTION duration_of(event json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT coalesce(event ->> 'duration_ms', event #>> '{0,duration_ms}')::bigint $$;
 
+-- Locks the cursor up to which usage is added up, and gives its position. While another process has it, this waits with
+-- `waits`, else it gives NULL. NULL also where there is none yet: it is made, and begins with the oldest event.
+CREATE FUNCTION lock_usage_cursor(waits boolean) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  since bigint;
+BEGIN
+  IF waits THEN
+    PERFORM limit_lock_wait(true);
+    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE;
+  ELSE
+    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE SKIP LOCKED;
+  END IF;
+  IF since IS NULL THEN
+    INSERT INTO event_cursors (consumer, position) VALUES ('usage', 0) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN since;
+END $$;
+
 -- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them:
 -- so each is counted once, even if a process dies. When a message is accepted, it is counted without an agent, and for
 -- the type that it asks for; when it ends, that count moves to its agent, instance and model. Its tokens are read from
@@ -121,15 +139,8 @@ DECLARE
   dispatch_end_bits CONSTANT bigint := event_bit('dispatch.success') | event_bit('dispatch.failed');
 BEGIN
   PERFORM act_as_system();
-  IF waits THEN
-    PERFORM limit_lock_wait(true);
-    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE;
-  ELSE
-    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE SKIP LOCKED;
-  END IF;
+  since := lock_usage_cursor(waits);
   IF since IS NULL THEN
-    -- The first one begins with the oldest event.
-    INSERT INTO event_cursors (consumer, position) VALUES ('usage', 0) ON CONFLICT DO NOTHING;
     RETURN NULL;
   END IF;
   found := ARRAY(SELECT q.row FROM (
@@ -142,7 +153,9 @@ BEGIN
     RETURN 0;
   END IF;
   -- OFFSET 0: each row is looked up by its key. A plan made while the tables are small would join by the tenant alone.
-  WITH seen AS MATERIALIZED (
+  WITH
+  -- The events that count, one row for each group of them.
+  seen AS MATERIALIZED (
     SELECT 'ten_' || g.tenant_id AS tenant_id, 'msg_' || g.message_id AS message_id, g.types, g.occurred_at,
            CASE WHEN g.types & dispatch_end_bits <> 0 THEN 'dsp_' || g.dispatch_id END AS dispatch_id,
            CASE WHEN g.types & dispatch_end_bits <> 0
@@ -152,6 +165,7 @@ BEGIN
       CROSS JOIN LATERAL (SELECT * FROM event_groups v
         WHERE v.tenant_id = w.tenant_id AND v.group_id = w.group_id OFFSET 0) g
      WHERE g.types & (received_bit | asked_bit | end_bits | dispatch_end_bits) <> 0 AND g.message_id IS NOT NULL),
+  -- The messages that they are about.
   touched AS MATERIALIZED (
     SELECT s.tenant_id, s.message_id, bool_or(s.types & received_bit <> 0)::integer AS received,
            bool_or(s.types & end_bits <> 0)::integer AS ended,
@@ -160,6 +174,7 @@ BEGIN
            array_agg(s.occurred_at) FILTER (WHERE s.dispatch_id IS NOT NULL) AS dispatches_ended,
            array_agg(s.duration_ms) FILTER (WHERE s.dispatch_id IS NOT NULL) AS durations
       FROM seen s GROUP BY 1, 2),
+  -- The same with what the messages' rows say.
   counted AS MATERIALIZED (
     SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id,
            m.session_id, m.created_at, coalesce(m.completed_at, m.updated_at) AS used_at,
@@ -171,6 +186,7 @@ BEGIN
       FROM touched t
       CROSS JOIN LATERAL (SELECT * FROM messages v
         WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) m),
+  -- Their tokens for each model, in all and without those that were counted before.
   used AS MATERIALIZED (
     SELECT c.tenant_id, c.message_id, c.session_id, c.used_at, c.agent_type, c.instance_id, c.user_id, c.credential_id,
            c.asked_type, c.ended, u.model, u.input_tokens, u.output_tokens, u.reported_cost_usd,
@@ -182,6 +198,7 @@ BEGIN
       LEFT JOIN LATERAL (SELECT * FROM counted_usage v
         WHERE v.tenant_id = c.tenant_id AND v.message_id = c.message_id AND v.model = u.model OFFSET 0) k ON true
      WHERE c.reports),
+  -- What was counted of a message is remembered until it has ended.
   kept AS (
     INSERT INTO counted_usage (tenant_id, message_id, model, input_tokens, output_tokens, reported_cost_usd)
       SELECT u.tenant_id, u.message_id, u.model, u.input_tokens, u.output_tokens, u.reported_cost_usd FROM used u
@@ -192,7 +209,8 @@ BEGIN
   settled AS (
     DELETE FROM counted_usage k USING counted c
       WHERE c.ended = 1 AND k.tenant_id = c.tenant_id AND k.message_id = c.message_id)
-  -- A short message without reported tokens has rows of the second and the last SELECT only.
+  -- A row for each message received, message ended, use of a model, and dispatch ended. A short message without reported
+  -- tokens has the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
     SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0,
            c.user_id, c.credential_id, c.want_agent_type FROM counted c WHERE c.received <> c.ended

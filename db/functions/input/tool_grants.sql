@@ -44,9 +44,9 @@ DECLARE
   c hold_call := jsonb_populate_record(NULL::hold_call, given);
   n new_input_request := jsonb_populate_record(NULL::new_input_request, c.request);
   d dispatches;
-  same record;
-  q input_requests;
-  left_ms bigint;
+  same record; -- the last grant of the same call
+  q input_requests; -- the request of that grant
+  left_ms bigint; -- of the dispatch's deadline
 BEGIN
   PERFORM act_for_tenant(c.tenant_id);
   d := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
