@@ -6,7 +6,7 @@ import type { Secrets } from '../runtime/secrets.js';
 import { consumeEvents, type PositionedEvent } from '../telemetry/event-reader.js';
 import { consumeLeftBehind, type LeftBehind, leaveBehind, tenantsBehind } from '../telemetry/tenant-cursors.js';
 import { writeFirings } from './firings.js';
-import { fire, type Matched, matchOwn, matchShared } from './relay-batch.js';
+import { fire, type Matched, matchLeftBehind, matchShared } from './relay-batch.js';
 import { COMPILED_IN_SHARED, RuleCache } from './rule-cache.js';
 import { readStates, saveStates } from './rule-states.js';
 
@@ -48,58 +48,52 @@ class AlertRelay {
   readonly #deps: AlertRelayDeps;
   readonly #rules: RuleCache;
   readonly #onLeftBehind: () => void;
-  #hasFired = false;
 
   /** @param onLeftBehind called when a tenant was left behind */
-  constructor(deps: AlertRelayDeps, rules: RuleCache, onLeftBehind: () => void = () => undefined) {
+  constructor(deps: AlertRelayDeps, rules: RuleCache, onLeftBehind: () => void) {
     this.#onLeftBehind = onLeftBehind;
     this.#deps = deps;
     this.#rules = rules;
   }
 
   /** Takes the next events of all tenants that are not left behind. @returns whether more events may be there at once */
-  relayShared(): Promise<boolean> {
-    return this.#batch(async () => {
-      const [isThere] = await this.#deps.db.systemCall(LOOK, []);
-      if (!isThere) return false;
-      let left: LeftBehind[] = [];
-      const consumed = await consumeEvents(
-        this.#deps.db,
-        { consumer: CONSUMER, limit: BATCH, tenants: TENANTS },
-        async (tx, events) => {
-          const behindBefore = await tenantsBehind(tx, CONSUMER);
-          const own = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
-          const { matched, behind } = matchShared(own, await this.#rulesOf(tx, own, COMPILED_IN_SHARED));
-          const taken = await this.#fire(tx, matched);
-          const next = matched[taken];
-          // The tenants whose share ended after the last event that was taken have it again in the next batch.
-          const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
-          left = behind.filter(({ position }) => position < reached);
-          await leaveBehind(tx, CONSUMER, left);
-          return next ? events.findIndex(({ position }) => position === next.event.position) : events.length;
-        },
-      );
-      if (left.length > 0) this.#onLeftBehind();
-      // A process that had new events meanwhile found the cursor locked: they are looked for here.
-      return consumed !== null && consumed > 0;
+  async relayShared(): Promise<boolean> {
+    const { db, deliveriesWritten } = this.#deps;
+    const [isThere] = await db.systemCall(LOOK, []);
+    if (!isThere) return false;
+    let left: LeftBehind[] = [];
+    let hasFired = false;
+    const of = { consumer: CONSUMER, limit: BATCH, tenants: TENANTS };
+    const consumed = await consumeEvents(db, of, async (tx, events) => {
+      const behindBefore = await tenantsBehind(tx, CONSUMER);
+      const inStep = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
+      const { matched, behind } = matchShared(inStep, await this.#rulesOf(tx, inStep, COMPILED_IN_SHARED));
+      const fired = await this.#fire(tx, matched);
+      hasFired = fired.hasFired;
+      const next = matched[fired.taken];
+      // The tenants whose share ended after the last event that was taken have it again in the next batch.
+      const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
+      left = behind.filter(({ position }) => position < reached);
+      await leaveBehind(tx, CONSUMER, left);
+      return next ? events.findIndex(({ position }) => position === next.event.position) : events.length;
     });
+    if (hasFired) deliveriesWritten();
+    if (left.length > 0) this.#onLeftBehind();
+    // A process that had new events meanwhile found the cursor locked: they are looked for here.
+    return consumed !== null && consumed > 0;
   }
 
   /** Takes the next events of one tenant that is left behind. @returns whether there was one */
-  relayLeftBehind(): Promise<boolean> {
-    return this.#batch(async () => {
-      const turn = await consumeLeftBehind(this.#deps.db, { consumer: CONSUMER, limit: BATCH }, async (tx, events) =>
-        this.#fire(tx, matchOwn(events, (await this.#rulesOf(tx, events)).rules)),
-      );
-      return turn !== null;
+  async relayLeftBehind(): Promise<boolean> {
+    const { db, deliveriesWritten } = this.#deps;
+    let hasFired = false;
+    const turn = await consumeLeftBehind(db, { consumer: CONSUMER, limit: BATCH }, async (tx, events) => {
+      const fired = await this.#fire(tx, matchLeftBehind(events, (await this.#rulesOf(tx, events)).rules));
+      hasFired = fired.hasFired;
+      return fired.taken;
     });
-  }
-
-  async #batch(work: () => Promise<boolean>): Promise<boolean> {
-    this.#hasFired = false;
-    const result = await work();
-    if (this.#hasFired) this.#deps.deliveriesWritten();
-    return result;
+    if (hasFired) deliveriesWritten();
+    return turn !== null;
   }
 
   #rulesOf(tx: Tx, events: PositionedEvent[], room?: typeof COMPILED_IN_SHARED) {
@@ -107,8 +101,8 @@ class AlertRelay {
     return this.#rules.rulesOf(tx, tenantIds, room);
   }
 
-  /** Writes what the events cause. @returns how many of them were taken */
-  async #fire(tx: Tx, matched: Matched[]): Promise<number> {
+  /** Writes what the events cause. @returns how many of them were taken, and whether deliveries were written */
+  async #fire(tx: Tx, matched: Matched[]): Promise<{ taken: number; hasFired: boolean }> {
     const before = await readStates(
       tx,
       matched.flatMap(({ rules }) => rules),
@@ -116,11 +110,10 @@ class AlertRelay {
     const states = new Map(before);
     const { firings, taken } = fire(matched, states);
     await saveStates(tx, before, states);
-    if (firings.length === 0) return taken;
+    if (firings.length === 0) return { taken, hasFired: false };
     const { secrets, baseUrl } = this.#deps;
     await writeFirings(tx, secrets, firings, baseUrl() || (await knownBaseUrl(tx)));
-    this.#hasFired = true;
-    return taken;
+    return { taken, hasFired: true };
   }
 }
 
@@ -131,21 +124,20 @@ class AlertRelay {
 export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'stop' | 'wake'> {
   const common = { immediate: true, log: deps.log };
   const rules = new RuleCache(deps.secrets, deps.slackApiUrl, deps.log);
-  const own = new AlertRelay(deps, rules);
-  const ownLoop = new Loop({
+  const relay = new AlertRelay(deps, rules, () => leftBehindLoop.wake());
+  const leftBehindLoop = new Loop({
     ...common,
     name: 'alert relay of tenants left behind',
     intervalMs: LEFT_BEHIND_INTERVAL_MS,
-    work: async () => ((await own.relayLeftBehind()) ? 0 : LEFT_BEHIND_INTERVAL_MS),
+    work: async () => ((await relay.relayLeftBehind()) ? 0 : LEFT_BEHIND_INTERVAL_MS),
   });
-  const shared = new AlertRelay(deps, rules, () => ownLoop.wake());
   const sharedLoop = new Loop({
     ...common,
     name: 'alert relay',
     intervalMs: INTERVAL_MS,
-    work: async () => ((await shared.relayShared()) ? 0 : INTERVAL_MS),
+    work: async () => ((await relay.relayShared()) ? 0 : INTERVAL_MS),
   });
-  const loops = [sharedLoop, ownLoop];
+  const loops = [sharedLoop, leftBehindLoop];
   return {
     start: () => {
       for (const one of loops) one.start();

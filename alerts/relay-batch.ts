@@ -18,7 +18,7 @@ interface Share {
 /** Of a batch that all tenants share. A tenant with more is left behind, so what it does delays the others by this much in a batch. */
 const SHARED: Share = { work: 2_000, deliveries: 200 };
 /** Of a batch of its own, which takes one event at least. It bounds the memory of a transaction. */
-const OWN: Share = { work: 20_000, deliveries: DELIVERIES_MAX };
+const LEFT_BEHIND: Share = { work: 20_000, deliveries: DELIVERIES_MAX };
 
 const UNBOUNDED: Share = { work: Number.POSITIVE_INFINITY, deliveries: Number.POSITIVE_INFINITY };
 
@@ -91,7 +91,11 @@ export function matchShared(
 }
 
 /** Matches a batch of one tenant: its first event, and as many of those that follow as have room. */
-export function matchOwn([first, ...others]: PositionedEvent[], rulesOf: RulesOf, share = OWN): Matched[] {
+export function matchLeftBehind(
+  [first, ...others]: PositionedEvent[],
+  rulesOf: RulesOf,
+  share = LEFT_BEHIND,
+): Matched[] {
   if (!first) return [];
   const matcher = new Matcher(rulesOf, share);
   const alone = matcher.match(first);

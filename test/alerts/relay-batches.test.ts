@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fire, matchOwn, matchShared } from '../../alerts/relay-batch.js';
+import { fire, matchLeftBehind, matchShared } from '../../alerts/relay-batch.js';
 import type { CompiledRule } from '../../alerts/rule-cache.js';
 import type { RuleState } from '../../alerts/thresholds.js';
 import type { PositionedEvent } from '../../telemetry/event-reader.js';
@@ -67,7 +67,7 @@ test.each([
   ['as many as have room', 2, 7, [1, 2, 3]],
   ['one that has none, alone', 50, 7, [1]],
 ])('a batch of one tenant takes %s', (_what, channels, deliveries, taken) => {
-  const matched = matchOwn(FIVE, rulesOf(ruleWith(channels)), { work: 1_000, deliveries });
+  const matched = matchLeftBehind(FIVE, rulesOf(ruleWith(channels)), { work: 1_000, deliveries });
   expect(matched.map(({ event }) => event.position)).toEqual(taken);
 });
 
