@@ -66,7 +66,8 @@ export async function readUnavailable(
 }
 
 const ANSWERED = 'DELETE FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2';
-const LOCK_FAILED = `
+/** Locks the breaker, which is made where the receiver has none; it changes nothing. */
+const LOCK_BREAKER = `
   INSERT INTO receiver_breakers AS b (tenant_id, receiver, failures) VALUES ($1, $2, 0)
     ON CONFLICT (tenant_id, receiver) DO UPDATE SET failures = b.failures RETURNING failures, open_until, probe`;
 const SAVE = `
@@ -93,7 +94,7 @@ export async function noteAnswer(tx: Tx, of: QueuedFor, hasAnswered: boolean | n
     await tx.query(ANSWERED, key);
     return false;
   }
-  const [breaker] = await tx.query<Breaker>(LOCK_FAILED, key);
+  const [breaker] = await tx.query<Breaker>(LOCK_BREAKER, key);
   const next = breaker ? afterFailure(breaker, of.queue_id) : null;
   if (next === null) return false;
   await tx.query(SAVE, [...key, next.failures, next.openMs]);

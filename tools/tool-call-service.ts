@@ -108,7 +108,7 @@ export class ToolCallService {
     const ended = new AbortController();
     setMaxListeners(0, ended.signal);
     const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
-      if (event.kind !== 'changed' || ended.signal.aborted) return;
+      if ((event.kind !== 'changed' && event.kind !== 'gap') || ended.signal.aborted) return;
       dispatches.closedAmong([{ tenant_id, dispatch_id }]).then(
         (closed) => closed.length > 0 && ended.abort(),
         (error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch could not be read'),
