@@ -11,8 +11,8 @@ import type { Connection } from '../connection/connection.js';
 import type { Registry, SentDispatches } from '../connection/registry.js';
 import { AnswerQueue } from './answer-queue.js';
 import { CallParents } from './call-parents.js';
-import { DeferredResults, NODE_LOST, PENDING } from './deferred-results.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
+import { ASKED_FIRST, HeldResults, NODE_LOST } from './held-results.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;
@@ -37,7 +37,7 @@ export class AgentTools {
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
   readonly #parents: CallParents;
   /** The results of held calls. These outlive the connection that made them. */
-  readonly #deferred: DeferredResults;
+  readonly #heldResults: HeldResults;
 
   constructor({ registry, sent, calls }: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
     this.#registry = registry;
@@ -45,7 +45,7 @@ export class AgentTools {
     this.#calls = calls;
     this.#parents = new CallParents(sent, calls);
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
-    this.#deferred = new DeferredResults(
+    this.#heldResults = new HeldResults(
       (agentKey, frame) => this.#answer(agentKey, frame),
       (agentKey, requestId) => {
         const tenantId = this.#registry.get(agentKey)?.tenant_id;
@@ -63,7 +63,7 @@ export class AgentTools {
   called(connection: Connection, frame: CallFrame): void {
     const { agentKey } = connection;
     const { made, answers } = this.#callsOf(connection);
-    if (made.has(frame.id) || this.#deferred.has(agentKey, frame.id)) return; // a repeated frame: one result answers both
+    if (made.has(frame.id) || this.#heldResults.has(agentKey, frame.id)) return; // a repeated frame: one result answers both
     const withdrawn = new AbortController();
     made.set(frame.id, withdrawn);
     const about = { reply_to: frame.id, traceparent: frame.traceparent };
@@ -73,13 +73,13 @@ export class AgentTools {
     const begin = (): void => {
       made.delete(frame.id);
       held.begin();
-      answers.push(encodeFrame('tool_result', PENDING, about));
+      answers.push(encodeFrame('tool_result', ASKED_FIRST, about));
     };
     const whileHeld = { ...held, begin };
     void this.#run(connection, frame, { parent, signal: withdrawn.signal, whileHeld }).then((result) => {
       made.delete(frame.id);
       const answer = encodeFrame('tool_result', result, about);
-      if (!this.#deferred.answer(agentKey, frame.id, answer)) answers.push(answer);
+      if (!this.#heldResults.answer(agentKey, frame.id, answer)) answers.push(answer);
     });
   }
 
@@ -98,9 +98,9 @@ export class AgentTools {
       const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
       const whileHeld = this.#whileHeld(agentKey, frame_id, parent, withdrawn);
       if (used_by !== null) {
-        this.#deferred.add(agentKey, frame_id, withdrawn, parent.ended);
+        this.#heldResults.add(agentKey, frame_id, withdrawn, parent.ended);
         whileHeld.waitsFor(request_id);
-        this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
+        this.#heldResults.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
         continue;
       }
       const request = {
@@ -109,14 +109,14 @@ export class AgentTools {
         payload: { ...payload, arguments: {}, deadline_ms },
       };
       void this.#calls.resume(request, request_id).then((result) => {
-        this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
+        this.#heldResults.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
       });
     }
   }
 
   /** The agent has resumed: it gets the results that came while it was away. */
   resumed({ agentKey }: Connection): void {
-    this.#deferred.flush(agentKey);
+    this.#heldResults.flush(agentKey);
   }
 
   /** Takes the result of a call that the agent is answering. */
@@ -134,7 +134,7 @@ export class AgentTools {
       return true;
     }
     const withdrawn =
-      this.#byConnection.get(connection)?.made.get(reply_to) ?? this.#deferred.get(connection.agentKey, reply_to);
+      this.#byConnection.get(connection)?.made.get(reply_to) ?? this.#heldResults.get(connection.agentKey, reply_to);
     withdrawn?.abort(WITHDRAWN);
     if (withdrawn) return true;
     if (!this.#calls.pending.endedRecently(reply_to, connection.agentKey)) return false;
@@ -191,9 +191,9 @@ export class AgentTools {
       frameId,
       begin: (): void => {
         dispatch?.deadline.pause();
-        this.#deferred.add(agentKey, frameId, withdrawn, parent?.ended);
+        this.#heldResults.add(agentKey, frameId, withdrawn, parent?.ended);
       },
-      waitsFor: (requestId: string): void => this.#deferred.waitsFor(agentKey, frameId, requestId),
+      waitsFor: (requestId: string): void => this.#heldResults.waitsFor(agentKey, frameId, requestId),
       end: (): void => dispatch?.deadline.resume(),
     };
   }

@@ -1,7 +1,7 @@
 import { refusal } from '../../tools/tool-result.js';
 
 /** The first answer to a call that waits for a human; its result follows when there is a decision. */
-export const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
+export const ASKED_FIRST = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
 
 /** The result of an approved call that was made by a node which has stopped. Its outcome is not known here, and it is not made again: the tool may have run. */
 export const NODE_LOST = refusal(
@@ -10,7 +10,7 @@ export const NODE_LOST = refusal(
 );
 
 /** The result of a call that waits, or has waited, for a human. */
-interface DeferredResult {
+interface HeldResult {
   withdrawn: AbortController;
   /** Aborted when the dispatch that made it ends: then nobody wants its result. */
   ended: AbortSignal | undefined;
@@ -24,11 +24,11 @@ interface DeferredResult {
  * The calls of connected agents that wait for a human. Their results go to whatever connection the agent has then; while it has none they are
  * kept until it resumes, or until the dispatch ends.
  */
-export class DeferredResults {
+export class HeldResults {
   readonly #send: (agentKey: string, frame: string) => boolean;
   readonly #answered: (agentKey: string, requestId: string) => void;
   /** By agent, then by the id of the call's frame. */
-  readonly #byAgent = new Map<string, Map<string, DeferredResult>>();
+  readonly #byAgent = new Map<string, Map<string, HeldResult>>();
 
   /**
    * @param send returns false when the agent has no connection
@@ -52,7 +52,7 @@ export class DeferredResults {
   }
 
   add(agentKey: string, frameId: string, withdrawn: AbortController, ended?: AbortSignal): void {
-    const ofAgent = this.#byAgent.get(agentKey) ?? new Map<string, DeferredResult>();
+    const ofAgent = this.#byAgent.get(agentKey) ?? new Map<string, HeldResult>();
     this.#byAgent.set(agentKey, ofAgent.set(frameId, { withdrawn, ended }));
     const drop = (): void => {
       if (ofAgent.get(frameId)?.result !== undefined) this.#remove(agentKey, frameId);
@@ -62,27 +62,26 @@ export class DeferredResults {
 
   /** Notes the input request that a call waits for. */
   waitsFor(agentKey: string, frameId: string, requestId: string): void {
-    const deferred = this.#byAgent.get(agentKey)?.get(frameId);
-    if (deferred) deferred.requestId = requestId;
+    const held = this.#byAgent.get(agentKey)?.get(frameId);
+    if (held) held.requestId = requestId;
   }
 
   /** Sends the result of a call that waited for a human, or keeps it. @returns false if the call did not wait */
   answer(agentKey: string, frameId: string, frame: string): boolean {
-    const deferred = this.#byAgent.get(agentKey)?.get(frameId);
-    if (!deferred) return false;
-    if (this.#goesOut(agentKey, deferred, frame) || deferred.ended?.aborted) this.#remove(agentKey, frameId);
-    else deferred.result = frame;
+    const held = this.#byAgent.get(agentKey)?.get(frameId);
+    if (!held) return false;
+    if (this.#goesOut(agentKey, held, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
+    else held.result = frame;
     return true;
   }
 
   /** Sends what was kept for an agent. */
   flush(agentKey: string): void {
-    for (const [frameId, deferred] of [...(this.#byAgent.get(agentKey) ?? [])])
-      if (deferred.result !== undefined && this.#goesOut(agentKey, deferred, deferred.result))
-        this.#remove(agentKey, frameId);
+    for (const [frameId, held] of [...(this.#byAgent.get(agentKey) ?? [])])
+      if (held.result !== undefined && this.#goesOut(agentKey, held, held.result)) this.#remove(agentKey, frameId);
   }
 
-  #goesOut(agentKey: string, { requestId }: DeferredResult, frame: string): boolean {
+  #goesOut(agentKey: string, { requestId }: HeldResult, frame: string): boolean {
     if (!this.#send(agentKey, frame)) return false;
     if (requestId !== undefined) this.#answered(agentKey, requestId);
     return true;
