@@ -6,7 +6,7 @@ import { anyAnswerRefusal } from '../../contracts/permissions.js';
 import { type Accepted, acceptMessage } from '../../messages/accept/accept.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { answerFollowUp } from '../../messages/input/follow-up.js';
-import { liveTask, newest } from '../../messages/read/task.js';
+import { liveTask, newest, taskOf } from '../../messages/read/task.js';
 import { type StreamItem, streamTask } from '../../messages/stream/stream.js';
 import { waitForTask } from '../../messages/stream/wait-for-task.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -95,8 +95,8 @@ export function createSendMethods({
       };
       const task = live && (await liveTask(live, wait, core.ends));
       if (task) return task;
-      const own = live || writtenRow ? { written: blocking ? writtenRow : null } : null;
-      return waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, own);
+      if (writtenRow && !blocking) return taskOf(writtenRow, null, wait);
+      return waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, writtenRow);
     },
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {

@@ -16,27 +16,6 @@ type Destination = { instance_id?: unknown; agent_type?: unknown };
 /** Distinct declarations of media types that are compared. With more of them no message is refused. */
 const DECLARATIONS_MAX = 500;
 
-/**
- * Resolves the `target_agent` of a message, and compares its media types with those that the agents declare. To be called when
- * `needsDestination`.
- * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
- */
-export async function withDestination(
-  db: Db,
-  caller: Caller,
-  params: MessageSendParams,
-  context: AcceptContext,
-): Promise<AcceptContext> {
-  const name = params.metadata?.target_agent ?? params.message.metadata?.target_agent;
-  const wanted = mediaTypesOf(params);
-  // Metadata that is not valid is refused later, with the other fields.
-  const target = typeof name === 'string' && name !== '' ? await findTarget(db, caller.tenant_id, name) : undefined;
-  if (wanted) {
-    await checkMediaTypes(db, caller, params, wanted, { ...target, ...params.message.metadata, ...params.metadata });
-  }
-  return target ? { ...context, target } : context;
-}
-
 /** Resolves a `target_agent`: an instance of that name if the tenant has one, else an agent type. */
 async function findTarget(db: Db, tenantId: string, name: string): Promise<Target> {
   const found = await db.tenant(tenantId, (tx) =>
@@ -124,4 +103,25 @@ async function checkMediaTypes(
     'CONTENT_TYPE_NOT_SUPPORTED',
     'No agent takes these content types and gives the accepted ones.',
   );
+}
+
+/**
+ * Resolves the `target_agent` of a message, and compares its media types with those that the agents declare. To be called when
+ * `needsDestination`.
+ * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
+ */
+export async function withDestination(
+  db: Db,
+  caller: Caller,
+  params: MessageSendParams,
+  context: AcceptContext,
+): Promise<AcceptContext> {
+  const name = params.metadata?.target_agent ?? params.message.metadata?.target_agent;
+  const wanted = mediaTypesOf(params);
+  // Metadata that is not valid is refused later, with the other fields.
+  const target = typeof name === 'string' && name !== '' ? await findTarget(db, caller.tenant_id, name) : undefined;
+  if (wanted) {
+    await checkMediaTypes(db, caller, params, wanted, { ...target, ...params.message.metadata, ...params.metadata });
+  }
+  return target ? { ...context, target } : context;
 }

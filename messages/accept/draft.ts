@@ -69,12 +69,18 @@ function propagationOf(
   return Object.keys(propagation).length > 0 ? propagation : null;
 }
 
+/** The metadata of a message, and the agent that it names or comes in for. @throws PlatformError INVALID_PARAMS when the metadata is not valid */
+export function routingOf(params: MessageSendParams, { target }: Pick<AcceptContext, 'target'>) {
+  const metadata = metadataOf(params);
+  const { instance_id, agent_type }: SendMetadata = target ? { ...target, ...metadata } : metadata;
+  return { metadata, want_instance_id: instance_id ?? null, want_agent_type: agent_type ?? null };
+}
+
 /** A new message with fresh ids, not yet written. @throws PlatformError INVALID_PARAMS when its metadata is not valid */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;
-  const metadata = metadataOf(params);
-  const routing = context.target ? { ...context.target, ...metadata } : metadata;
-  const { instance_id, agent_type, skill_id, deadline_ms } = routing;
+  const { metadata, ...wanted } = routingOf(params, context);
+  const { skill_id, deadline_ms } = metadata;
   const message_id = newId('msg');
   const trace = traceFrom(context.traceparent, uuidOf(message_id));
   const { trace_id, parent_span_id } = trace;
@@ -92,8 +98,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     method: context.method,
     parts: message.parts,
     metadata,
-    want_instance_id: instance_id ?? null,
-    want_agent_type: agent_type ?? null,
+    ...wanted,
     want_skill_id: skill_id ?? null,
     trace_id: parent_span_id === null ? null : trace_id,
     parent_span_id,

@@ -40,29 +40,6 @@ async function dispatchDecision(
   return events.length > 0 ? { dispatch_events: events } : {};
 }
 
-/**
- * Has policies decide about a new message, the session that it opens, and its dispatch, as far as they can before its agent is chosen. Decisions that need an
- * evaluator outside are left until after the accept transaction.
- * @returns the draft with the policies' decision and the token that they see; and their decision about the session that it opens
- * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
- */
-export async function decidedDraft(
-  core: Pick<MessageCore, 'db' | 'policies'>,
-  { caller, draft, ask }: Submission,
-): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
-  const { policies } = core;
-  // Policies that are made later have to see that the token was limited, because its credential may do more.
-  if (ask === undefined && policies.isUnconcerned(draft.tenant_id))
-    return { draft: isLimited(caller) ? { ...draft, token: tokenFacts(caller) } : draft };
-  const opening = draft.requested_context === '' ? await decideOpening(core, caller, draft) : undefined;
-  const { message, later } = draftMessage(draft, caller);
-  const { events = [], ...rest } = await decisionOf(policies, draft, ask, message, later);
-  const all = [...(opening?.events ?? []), ...events];
-  const decision: AcceptDecision = { ...rest, ...(all.length > 0 && { events: all }) };
-  const { token } = message;
-  return { draft: { ...draft, token, ...(Object.keys(decision).length > 0 && { decision }) }, opening };
-}
-
 async function decisionOf(
   policies: PolicyEngine,
   draft: NewMessage,
@@ -84,4 +61,27 @@ async function decisionOf(
   if (asked) return { ...asked, ...recorded };
   const dispatch = await dispatchDecision(policies, draft, message, later);
   return { ...recorded, ...dispatch, ...(dispatch.events && { events: [...events, ...dispatch.events] }) };
+}
+
+/**
+ * Has policies decide about a new message, the session that it opens, and its dispatch, as far as they can before its agent is chosen. Decisions that need an
+ * evaluator outside are left until after the accept transaction.
+ * @returns the draft with the policies' decision and the token that they see; and their decision about the session that it opens
+ * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
+ */
+export async function decidedDraft(
+  core: Pick<MessageCore, 'db' | 'policies'>,
+  { caller, draft, ask }: Submission,
+): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
+  const { policies } = core;
+  // Policies that are made later have to see that the token was limited, because its credential may do more.
+  if (ask === undefined && policies.isUnconcerned(draft.tenant_id))
+    return { draft: isLimited(caller) ? { ...draft, token: tokenFacts(caller) } : draft };
+  const opening = draft.requested_context === '' ? await decideOpening(core, caller, draft) : undefined;
+  const { message, later } = draftMessage(draft, caller);
+  const { events = [], ...rest } = await decisionOf(policies, draft, ask, message, later);
+  const all = [...(opening?.events ?? []), ...events];
+  const decision: AcceptDecision = { ...rest, ...(all.length > 0 && { events: all }) };
+  const { token } = message;
+  return { draft: { ...draft, token, ...(Object.keys(decision).length > 0 && { decision }) }, opening };
 }

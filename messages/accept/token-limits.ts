@@ -3,7 +3,7 @@ import type { Caller } from '../../contracts/api/auth.js';
 import { isLimited } from '../../contracts/limited-tokens.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { type AcceptContext, draftOf } from './draft.js';
+import { type AcceptContext, routingOf } from './draft.js';
 import { sessionNotFound } from './verdicts.js';
 
 const INSTANCE = 'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2';
@@ -36,7 +36,8 @@ export async function withinLimits(
   const params = inSession(caller, given);
   const { agent_types_allowed: types, tenant_id } = caller;
   if (types === undefined) return { params, context };
-  const { want_agent_type, want_instance_id, requested_context } = draftOf(caller, params, context);
+  const { want_agent_type, want_instance_id } = routingOf(params, context);
+  const { contextId } = params.message;
   const typeOf = async (select: string, id: string): Promise<string | null> => {
     const [row] = await db.tenant(tenant_id, (tx) => tx.query<{ agent_type: string | null }>(select, [tenant_id, id]));
     return row?.agent_type ?? null;
@@ -45,7 +46,7 @@ export async function withinLimits(
   if (named.some((type) => type !== null && !types.includes(type)))
     throw new PlatformError('forbidden', `The token is limited to agents of the types ${types.join(', ')}.`);
   if (named.some((type) => type !== null)) return { params, context };
-  const ofSession = requested_context === '' ? null : await typeOf(SESSION, requested_context);
+  const ofSession = contextId ? await typeOf(SESSION, contextId) : null;
   const agent_type = ofSession ?? (types.length === 1 ? types[0] : undefined);
   if (agent_type === undefined)
     throw new PlatformError('TARGET_REQUIRED', `metadata.agent_type: name one of ${types.join(', ')}.`);

@@ -17,6 +17,21 @@ export interface DeniedEdit {
   events: DecisionEvent[];
 }
 
+function nameOf(by: Decider): string {
+  return by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
+}
+
+function problemOf(verdict: Verdict, asked: ReviewedRequest): string | null {
+  if (verdict.decision === 'allow') return null;
+  const { by } = verdict;
+  if (verdict.decision === 'deny') return `${nameOf(by)} denies the edited arguments: ${by.reason}`;
+  const deciders = [by, ...(verdict.alsoBy ? [verdict.alsoBy] : [])];
+  const other = deciders.find((one) =>
+    one.source === 'policy' ? one.policy_id !== asked.policy_id : one.guard !== asked.guard,
+  );
+  return other ? `${nameOf(other)} wants an approval of its own for the edited arguments: ${other.reason}` : null;
+}
+
 /**
  * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve arguments that they deny, or for which a policy
  * or guard that has not asked wants an approval of its own. This runs before the decision's transaction, because an evaluator may be asked over the network;
@@ -43,19 +58,4 @@ export async function reviewArguments(
   const problem = problemOf(verdict, asked);
   if (problem === null) return null;
   return { error: new PlatformError('forbidden', `arguments: ${problem}`), events: eventsOf(verdict, call) };
-}
-
-function problemOf(verdict: Verdict, asked: ReviewedRequest): string | null {
-  if (verdict.decision === 'allow') return null;
-  const { by } = verdict;
-  if (verdict.decision === 'deny') return `${nameOf(by)} denies the edited arguments: ${by.reason}`;
-  const deciders = [by, ...(verdict.alsoBy ? [verdict.alsoBy] : [])];
-  const other = deciders.find((one) =>
-    one.source === 'policy' ? one.policy_id !== asked.policy_id : one.guard !== asked.guard,
-  );
-  return other ? `${nameOf(other)} wants an approval of its own for the edited arguments: ${other.reason}` : null;
-}
-
-function nameOf(by: Decider): string {
-  return by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
 }

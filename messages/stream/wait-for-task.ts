@@ -60,24 +60,24 @@ export async function readWithRetry(
 
 /**
  * The task of a message once it is terminal or waits for a human, or as it is at `until`.
- * @param own the caller's request has written the message: its row, or null where that may have changed since. Null: another request has
+ * @param written the row, where the caller's request has just written it and nobody has changed it since
  */
 export async function waitForTask(
   core: TaskCore,
   ref: MessageRef,
   options: TaskWait,
-  own: { written: MessageRow | null } | null,
+  written: MessageRow | null = null,
 ): Promise<Task> {
   const { until } = options;
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
-  const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
-  using end = own && core.ends.follow(ref.message_id);
-  let before = own?.written ?? null;
+  const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.rereadMs), signal);
+  using end = core.ends.follow(ref.message_id);
+  let before = written;
   if (before) await nextChange(); // the bus retains notices of the time between the commit and here
   let known: Known | undefined;
   for (;;) {
-    if (before && end?.ended) return taskOf({ ...before, ...end.ended }, null, options);
+    if (before && end.ended) return taskOf({ ...before, ...end.ended }, null, options);
     const current = await readMessageOf(core, ref, known);
     const { row, request } = current;
     before = row;

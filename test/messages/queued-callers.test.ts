@@ -35,7 +35,7 @@ async function taken(knowsRow = true) {
   const ref = { tenant_id: fixture.tenantId, message_id };
   const { signal } = new AbortController();
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
-  const task = waitForTask(fixture.core, ref, options, { written: knowsRow ? writtenRow : null });
+  const task = waitForTask(fixture.core, ref, options, knowsRow ? writtenRow : null);
   const by = { mesh_id: MESH, epoch: 1, as_open: false };
   const [open] = await queues.take({ tenant_id: fixture.tenantId, instance_id: 'a' }, by, [newId('dsp')]);
   if (!open) throw new Error('nothing was taken');

@@ -45,8 +45,8 @@ test('callers that wait read the state of a message, and the whole of it only wh
   const [call, stream] = [counted(database.db()), counted(database.db())];
   const signal = new AbortController().signal;
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
-  const clocks = { watchMs: 100 };
-  const task = waitForTask(messageCore(call.db, { clocks }), ref, options, null);
+  const clocks = { rereadMs: 100 };
+  const task = waitForTask(messageCore(call.db, { clocks }), ref, options);
   const events = (async () => {
     const states: unknown[] = [];
     for await (const { event } of streamTask(messageCore(stream.db, { clocks }), ref, { signal }))
