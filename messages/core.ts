@@ -57,7 +57,7 @@ export interface MessageCore {
   /** `NO_NODES` until `startDispatcher` (platform/platform.ts) has joined runner, taker and nodes: messages only join queues until then. */
   nodes: Nodes;
   policies: PolicyEngine;
-  clocks: Pick<Clocks, 'overdueMs' | 'watchMs'>;
+  clocks: Pick<Clocks, 'overdueMs' | 'rereadMs'>;
   limits: {
     /** How long a message waits while no agent of its target is online. */
     queueWaitMs: number;

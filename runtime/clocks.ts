@@ -35,7 +35,7 @@ export const Clocks = z.strictObject({
   /** A sweeper does what a process was to do at once and has not done after this time. */
   overdueMs: clock(15_000),
   /** How often a caller that waits reads its message, in case a notice was lost. */
-  watchMs: clock(5_000),
+  rereadMs: clock(5_000),
   // What runs behind
   /** How often a worker looks for erasures, and again at one that waits for what is under way. */
   eraseMs: clock(2_000),

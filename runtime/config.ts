@@ -283,7 +283,7 @@ export const Settings = z.object({
   /** The same of all tenants together. */
   OPEN_CALLS_MAX: z.coerce.number().int().min(1).max(1_000_000).default(20_000),
   // For the platform's own tests
-  /** Not for operators: shorter waits, by the names of runtime/clocks.ts, as JSON. They may change with every release. @example {"watchMs":50} */
+  /** Not for operators: shorter waits, by the names of runtime/clocks.ts, as JSON. They may change with every release. @example {"rereadMs":50} */
   FLEET_CLOCKS: clocks,
 });
 

@@ -8,8 +8,8 @@ interface Asked {
   reject: (error: unknown) => void;
 }
 
-/** The process makes at most so many statements in `watchMs`, however many calls and streams wait. */
-const LOOKS_PER_WATCH = 5;
+/** The process makes at most so many statements in `rereadMs`, however many calls and streams wait. */
+const LOOKS_PER_REREAD = 5;
 /** Messages that one statement looks at. */
 const LOOKED_AT_ONCE = 2_000;
 
@@ -20,7 +20,7 @@ const READ = `
 
 /**
  * Checks for all streams and waiting calls of this process whether their messages have changed, in case a notice was lost. Those that ask within a window (a
- * fifth of `watchMs`) share a statement, so that the number of statements does not grow with their number.
+ * fifth of `rereadMs`) share a statement, so that the number of statements does not grow with their number.
  */
 export class ChangeReader {
   #asked: Asked[] = [];
@@ -29,9 +29,9 @@ export class ChangeReader {
 
   constructor(
     private readonly db: Pick<Db, 'system'>,
-    { watchMs }: Pick<Clocks, 'watchMs'>,
+    { rereadMs }: Pick<Clocks, 'rereadMs'>,
   ) {
-    this.#windowMs = watchMs / LOOKS_PER_WATCH;
+    this.#windowMs = rereadMs / LOOKS_PER_REREAD;
   }
 
   /** Whether the state or `updated_at` of a message differs by now. */

@@ -14,7 +14,7 @@ import {
 const SWEEP_MS = 10_000;
 /**
  * Events that nobody has followed, and that are in the row, are kept this long for callers that know the message's id and do not follow it yet. A later one
- * polls the row (`watchMs`).
+ * polls the row (`rereadMs`).
  */
 const UNFOLLOWED_MS = 10_000;
 const TOTAL_BYTES_MAX = 64 * 1024 * 1024;

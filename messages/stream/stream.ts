@@ -158,7 +158,7 @@ export async function* streamTask(
   }
   yield* emit(position, snapshot, events);
   while (!snapshot.isLast && !signal.aborted) {
-    const batch = await queue.take(core.clocks.watchMs, signal);
+    const batch = await queue.take(core.clocks.rereadMs, signal);
     if (batch.changed) snapshot = await readSnapshot(batch.events);
     else if (batch.events.length === 0 && !signal.aborted)
       snapshot = await readSnapshot(batch.events, { message: snapshot.current, queue, signal });

@@ -25,13 +25,13 @@ type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfSessi
 const KEYS = { running_messages: 'message_id', sessions: 'session_id', input_requests: 'request_id' };
 
 /** Rows whose next step nobody has taken in time. `mark`: the column by which they are found and claimed. */
-interface WatchedRows {
+interface DueRows {
   table: keyof typeof KEYS;
   mark: 'wake_requested_at' | 'supervised_at' | 'wait_ends_at';
   condition: string;
 }
 
-const WATCHED = {
+const DUE = {
   /** Messages whose next step nobody has taken. */
   unmoved_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state <> 'input-required'` },
   /** Messages whose wait for an agent is over. */
@@ -42,10 +42,10 @@ const WATCHED = {
   unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'message_id IS NOT NULL' },
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', condition: `status = 'active'` },
-} satisfies Record<string, WatchedRows>;
+} satisfies Record<string, DueRows>;
 
-type Kind = keyof typeof WATCHED;
-const KINDS = Object.keys(WATCHED) as Kind[];
+type Kind = keyof typeof DUE;
+const KINDS = Object.keys(DUE) as Kind[];
 
 /** Due rows among which a batch is chosen, so that a tenant with thousands leaves room for those of others. */
 const CHOICE = 5_000;
@@ -54,26 +54,26 @@ const CHOICE = 5_000;
 const isLeft = (error: unknown): boolean => error instanceof DOMException && error.name === 'AbortError';
 
 /** How old a mark must be for its row to be due, in milliseconds. */
-type DueAfterMs = Record<WatchedRows['mark'], number>;
+type DueAfterMs = Record<DueRows['mark'], number>;
 
-const isDue = ({ mark, condition }: WatchedRows, dueAfterMs: DueAfterMs) =>
+const isDue = ({ mark, condition }: DueRows, dueAfterMs: DueAfterMs) =>
   `${mark} < now() - interval '${dueAfterMs[mark]} ms' AND ${condition}`;
 
 /** The due rows of a kind. The order lets a search read the index from its oldest entry, however large the table is. */
-function dueRows(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
+function dueRows(rows: DueRows, dueAfterMs: DueAfterMs): string {
   return `FROM ${rows.table} WHERE ${isDue(rows, dueAfterMs)} ORDER BY ${rows.mark}`;
 }
 
 /** Which kinds have due rows. The only statement in a round of an idle platform. */
 function dueKinds(dueAfterMs: DueAfterMs): string {
-  return `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind], dueAfterMs)} LIMIT 1) AS ${kind}`).join()}`;
+  return `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(DUE[kind], dueAfterMs)} LIMIT 1) AS ${kind}`).join()}`;
 }
 
 /**
  * Claims rows by moving their mark, so that the sweepers of several nodes share the work: of each tenant the oldest, then the second oldest,
  * and so on. MATERIALIZED, because a plan that repeats the subquery for every row would claim more than a batch.
  */
-function claim(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
+function claim(rows: DueRows, dueAfterMs: DueAfterMs): string {
   const { table, mark } = rows;
   const key = KEYS[table];
   return `
@@ -122,7 +122,7 @@ export class Sweeper extends Loop {
   }
 
   async #repair(kind: Kind): Promise<void> {
-    const query = claim(WATCHED[kind], this.#dueAfterMs);
+    const query = claim(DUE[kind], this.#dueAfterMs);
     const claimed = await this.#core.db.system((tx) => tx.query<MessageInput>(query));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
     // Rows that are not begun in time, because evaluators are slow for example, are due again later.

@@ -32,7 +32,7 @@ function database(stateOf: (messageId: string) => string | null) {
 test('all that wait share a statement, and each learns about its own message', async () => {
   const states: Record<string, string | null> = { msg_7: 'completed', msg_8: null };
   const { system, asked } = database((id) => (id in states ? (states[id] ?? null) : 'working'));
-  const reader = new ChangeReader({ system }, { watchMs: 5 });
+  const reader = new ChangeReader({ system }, { rereadMs: 5 });
   const changed = await Promise.all(Array.from({ length: 100 }, (_, n) => reader.hasChanged(known(n))));
   expect(asked).toEqual([100]);
   expect(changed.flatMap((has, n) => (has ? [n] : []))).toEqual([7, 8]);
@@ -42,7 +42,7 @@ test('a look that fails is told to those who shared it, and the next one works',
   let isAway = true;
   const { system } = database(() => 'working');
   const broken = ((work) => (isAway ? Promise.reject(new Error('away')) : system(work))) as Db['system'];
-  const reader = new ChangeReader({ system: broken }, { watchMs: 5 });
+  const reader = new ChangeReader({ system: broken }, { rereadMs: 5 });
   await expect(Promise.all([reader.hasChanged(known(1)), reader.hasChanged(known(2))])).rejects.toThrow('away');
   isAway = false;
   expect(await reader.hasChanged(known(1))).toBe(false);
