@@ -126,7 +126,7 @@ async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOp
 }
 
 /**
- * Creates the HTTP client for addresses that users give (security.md, Outbound requests), one for each process. It reaches only public
+ * Creates the HTTP client for addresses that users give, one for each process. It reaches only public
  * unicast addresses and the allowed ranges, verifies TLS, follows no redirect and never sends a request twice.
  * @throws TypeError when `allowCidrs` has something else than CIDR ranges
  */
