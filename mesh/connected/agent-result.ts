@@ -4,6 +4,7 @@ import { textOf } from '../../contracts/a2a/text.js';
 import { AgentInputRequest } from '../../contracts/api/messages.js';
 import { type DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
+import { schemaProblem } from '../../messages/input/form.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../frames/frames.js';
 
@@ -40,7 +41,7 @@ export function toAgentResult(
   const stated = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
   const asked = stated === 'input-required' ? questionIn(status, message) : {};
   const state = asked.problem ? 'failed' : stated;
-  const failure = asked.problem ? unfitAnswer(asked.problem) : failureText(result, task, message);
+  const failure = asked.problem ?? failureText(result, task, message);
   const artifacts = artifactsOf(result, streamed, uuidOf(dispatchId));
   const plan_proposal = state === 'completed' ? proposalIn(artifacts, message) : undefined;
   return {
@@ -93,18 +94,24 @@ function repeats(parts: Part[], streamed: Artifact[]): boolean {
   return text !== '' && streamed.some((artifact) => textOf(artifact.parts) === text);
 }
 
+/** A question, or why nobody can be asked it. */
 interface Asked {
   request?: AgentInputRequest;
   problem?: string;
 }
 
+function askedBy(request: AgentInputRequest): Asked {
+  const problem = request.schema ? schemaProblem(request.schema) : null;
+  return problem === null ? { request } : { problem: `The agent's form schema is not valid: ${problem}` };
+}
+
 /** The question in the status, or else in a data part `{input_request: …}` of the message. */
 function questionIn(status: DispatchResultPayload['status'], message: A2aMessage | undefined): Asked {
-  if (status?.input_request) return { request: status.input_request };
+  if (status?.input_request) return askedBy(status.input_request);
   for (const part of message?.parts ?? []) {
     if (part.kind !== 'data' || part.data.input_request === undefined) continue;
     const { data, error } = AgentInputRequest.safeParse(part.data.input_request);
-    return data ? { request: data } : { problem: describe(error, 'input_request.') };
+    return data ? askedBy(data) : { problem: unfitAnswer(describe(error, 'input_request.')) };
   }
   return {};
 }

@@ -1,7 +1,13 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, DispatchStop, Transport, TransportResult } from '../../messages/runner/transport.js';
+import type {
+  ClosedState,
+  Destination,
+  DispatchStop,
+  Transport,
+  TransportResult,
+} from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
@@ -200,12 +206,13 @@ export class ConnectedTransport implements Transport {
     return this.#deps.registry.epochSettled(agentKeyOf(agent));
   }
 
-  reach(agent: Destination): { epoch: number } | { refusal: string } {
-    const connection = this.#deps.registry.get(agentKeyOf(agent));
-    if (!connection || connection.state === 'SUSPENDED' || connection.state === 'CLOSED')
-      return { refusal: 'NOT_CONNECTED' };
-    const refusal = this.#refusal(connection);
-    return refusal === undefined ? { epoch: connection.epoch } : { refusal };
+  /** Null also while the connection may be about to be replaced, or has more to write than it gets rid of. */
+  epochOf(agent: Destination): number | null {
+    const { registry } = this.#deps;
+    const agentKey = agentKeyOf(agent);
+    const connection = registry.get(agentKey);
+    const takes = connection?.state === 'READY' && !registry.isConnecting(agentKey) && !connection.socket.isCongested;
+    return takes ? connection.epoch : null;
   }
 
   send(open: OpenDispatch, stop: DispatchStop): Promise<TransportResult> {
@@ -226,16 +233,8 @@ export class ConnectedTransport implements Transport {
     return this.#deps.transfer();
   }
 
-  notifyClosed(open: OpenDispatch, state: string, reason: string): void {
+  notifyClosed(open: OpenDispatch, state: ClosedState, reason: string): void {
     this.#send(agentKeyOf(open), closedFrame(open, state, reason));
-  }
-
-  /** Why a connection takes no new dispatch. */
-  #refusal({ agentKey, state, socket }: Connection): string | undefined {
-    const { registry } = this.#deps;
-    // The connection may be about to be replaced.
-    if (state !== 'READY' || registry.isConnecting(agentKey)) return 'NOT_READY';
-    return socket.isCongested ? 'BACKPRESSURE' : undefined;
   }
 
   #send(agentKey: string, frame: string): boolean {
@@ -244,7 +243,7 @@ export class ConnectedTransport implements Transport {
   }
 }
 
-function closedFrame({ dispatch_id, payload }: OpenDispatch, state: string, reason: string): string {
+function closedFrame({ dispatch_id, payload }: OpenDispatch, state: ClosedState, reason: string): string {
   const { traceparent } = payload.session_context.propagation_headers;
   const frameId = uuidOf(dispatch_id);
   if (state === 'denied') return errorFrame('GUARD_DENIED', reason, frameId, traceparent);

@@ -37,8 +37,8 @@ export class HostedTransport implements Transport {
     this.#recovery = new HostedRecovery(options);
   }
 
-  reach({ epoch }: Destination): { epoch: number } | { refusal: string } {
-    return epoch === null ? { refusal: 'UNKNOWN_EPOCH' } : { epoch };
+  epochOf({ epoch }: Destination): number | null {
+    return epoch;
   }
 
   sign(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string> {

@@ -2,11 +2,12 @@ import type { MessageInput } from '../../contracts/workflows.js';
 import type { Statement, TenantCall } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
-import { questionCall, withUsableForm } from '../input/agent-question.js';
-import { holdCall } from '../input/held-output.js';
+import { questionCall } from '../input/agent-question.js';
+import { heldOutputCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
+import type { DispatchState } from './dispatch-states.js';
 import type {
   AnswerOrFailure,
   DispatchEnd,
@@ -24,10 +25,10 @@ import { isOffered } from './transfers.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type DispatchId = Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>;
-type FoundState = { dispatch_id: string; state: string };
+type FoundState = { dispatch_id: string; state: DispatchState };
 
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
-const NOT_SENT = 'FL001';
+const NOT_CURRENT = 'FL001';
 /** The error of a message whose agent is gone, so that nobody knows what became of it. */
 const LOST = { code: 'AGENT_DISCONNECTED', message: 'The connection to the agent was lost.' };
 
@@ -85,13 +86,12 @@ class DispatchStore implements Dispatches {
   ): Promise<DispatchEnd | null> {
     const detached = result.is_loss ? await this.#detach(dispatch, epoch) : null;
     if (detached) return detached;
-    const usable = result.state === 'input-required' ? withUsableForm(result) : result;
-    if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
-    const output = outputAfter(dispatch.produced, usable);
-    const error = usable.state === 'failed' ? errorOf(usable) : null;
-    const { decisions } = usable;
+    if (result.state === 'input-required' || result.held) return this.#ask(dispatch, result, epoch);
+    const output = outputAfter(dispatch.produced, result);
+    const error = result.state === 'failed' ? errorOf(result) : null;
+    const { decisions } = result;
     const isFirst = dispatch.is_first === true;
-    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions, next, isFirst });
+    return this.#complete(dispatch, epoch, { state: result.state, error, output, decisions, next, isFirst });
   }
 
   async release(
@@ -227,7 +227,7 @@ class DispatchStore implements Dispatches {
     try {
       return await this.#core.db.batch(END, call);
     } catch (error) {
-      if ((error as { code?: unknown }).code === NOT_SENT) return undefined;
+      if ((error as { code?: unknown }).code === NOT_CURRENT) return undefined;
       throw error;
     }
   }
@@ -235,7 +235,7 @@ class DispatchStore implements Dispatches {
   /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
     const call = result.held
-      ? holdCall(dispatch, result, result.held, epoch)
+      ? heldOutputCall(dispatch, result, result.held, epoch)
       : questionCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ freed_id: string | null }>(
       dispatch.tenant_id,
@@ -247,7 +247,6 @@ class DispatchStore implements Dispatches {
     const { tenant_id, message_id, session_id } = dispatch;
     this.#announce(dispatch, [], { kind: 'changed', recorded: true });
     this.#core.workflowStarter.message({ tenant_id, message_id, session_id });
-    this.#core.nodes.fill({ tenant_id, instance_id: row.freed_id });
     return { state: 'input_required', message: null };
   }
 

@@ -15,7 +15,7 @@ import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispa
 import { IdleAgents } from './idle-agents.js';
 import { acceptedRow, dispatchedNow } from './open-dispatch.js';
 import { createQueues } from './queues.js';
-import { sentInTime, Taker } from './taker.js';
+import { Taker } from './taker.js';
 import { Watcher } from './watcher.js';
 
 /** Idle agents that are offered for a message. Concurrent messages are offered different ones. */
@@ -52,7 +52,7 @@ export class Dispatcher {
     this.#options = options;
     const { core, dispatches, runner, watch } = options;
     this.#watcher = new Watcher(watch, core.log);
-    const send = (open: OpenDispatch, isInTime: () => boolean) => void this.#run(open, isInTime);
+    const send = (open: OpenDispatch) => void this.#run(open);
     this.taker = runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send });
   }
 
@@ -72,7 +72,6 @@ export class Dispatcher {
     const { core, runner } = this.#options;
     const { idempotencyHours } = core.limits;
     const { mayDispatch, ...given } = options;
-    const isInTime = sentInTime();
     const offer = mayDispatch ? this.#offer(draft) : null;
     const id = offer?.dispatch_id;
     let isKnown = false;
@@ -82,13 +81,13 @@ export class Dispatcher {
       if (core.limits.watchAfterMs === 0 && row.verdict in WATCHED_AT_ONCE) this.#watchAtOnce(draft, row);
       if (row.verdict === 'queued') this.#queued(draft, row);
       if (row.verdict !== 'dispatched' || id === undefined) return { row, live: null };
-      return { row, live: await this.#dispatched(draft, row as DispatchedRow, id, isInTime) };
+      return { row, live: await this.#dispatched(draft, row as DispatchedRow, id) };
     } catch (error) {
       isKnown ||= isTenantBusy(error); // nothing was written
       throw error;
     } finally {
       if (id !== undefined) runner?.releaseReservation(id);
-      if (id !== undefined && !isKnown) runner?.noteNeverSent({ tenant_id: draft.tenant_id, dispatch_id: id });
+      if (id !== undefined && !isKnown) runner?.noteNothingSent({ tenant_id: draft.tenant_id, dispatch_id: id });
     }
   }
 
@@ -114,28 +113,23 @@ export class Dispatcher {
     else if (new_queue !== null) nodes.look({ tenant_id, queue: new_queue });
   }
 
-  async #dispatched(
-    draft: NewMessage,
-    row: DispatchedRow,
-    dispatch_id: string,
-    isInTime: () => boolean,
-  ): Promise<LiveMessage | null> {
+  async #dispatched(draft: NewMessage, row: DispatchedRow, dispatch_id: string): Promise<LiveMessage | null> {
     const open = dispatchedNow(draft, row, dispatch_id);
-    const ended = this.#start(open, isInTime);
+    const ended = this.#start(open);
     if (ended !== null) return { row: acceptedRow(draft, row), dispatch_id, ended };
     await this.#release(open);
     return null;
   }
 
   /** Sends a dispatch that was taken from a queue. Never rejects. */
-  async #run(open: OpenDispatch, isInTime: () => boolean): Promise<void> {
-    if (!this.#start(open, isInTime)) await this.#release(open);
+  async #run(open: OpenDispatch): Promise<void> {
+    if (!this.#start(open)) await this.#release(open);
   }
 
   /** @returns the end of the dispatch; null when nothing was sent, and nothing will be */
-  #start(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
+  #start(open: OpenDispatch): Promise<DispatchEnd> | null {
     const { runner, core } = this.#options;
-    const ended = runner?.send(open, isInTime);
+    const ended = runner?.send(open);
     if (!ended) return null;
     this.#idle.remove(open);
     if (core.limits.watchAfterMs > 0) this.#watcher.add(open, core.limits.watchAfterMs);
@@ -157,7 +151,7 @@ export class Dispatcher {
     } catch (error) {
       const { message_id, dispatch_id } = open;
       core.log.warn({ err: errorMessage(error), message_id, dispatch_id }, 'dispatch could not be released yet');
-      runner?.noteNeverSent(open);
+      runner?.noteNothingSent(open);
     }
   }
 }

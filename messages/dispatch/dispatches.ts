@@ -6,6 +6,7 @@ import type { GuardFinding } from '../../policy/guards/guarded-content.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
+import type { DispatchState } from './dispatch-states.js';
 
 /** Identifies a dispatch. */
 export interface DispatchRef extends MessageRef {
@@ -62,7 +63,10 @@ export interface AnswerOrFailure {
   /** The plan that the agent proposes, as it sent it. */
   plan_proposal?: unknown;
   error?: { code: string; message: string };
-  /** There will be no answer, and the agent may have acted: its connection is gone, or it says that it stops unfinished. Absent for other failures. */
+  /**
+   * There will be no answer, and the agent may have acted: its connection broke, or it says that it stops unfinished. The message fails with `error`, unless it
+   * may be done again (`detach_dispatch`). Absent for other failures.
+   */
   is_loss?: true;
   remote_task_id?: string;
   remote_context_id?: string;
@@ -77,7 +81,7 @@ export interface AnswerOrFailure {
 /** The result of a dispatch, as its transport reports it. */
 export type AgentResult =
   | AnswerOrFailure
-  /** The agent may have acted, and there will be no answer (AGENT_DISCONNECTED). */
+  /** The agent may have acted, and there will be no answer. The record is asked whose the dispatch is by now; if it is still ours, it fails with AGENT_DISCONNECTED (`failAsLost`). */
   | { state: 'lost' }
   /** Nothing went out, or the agent says that it has begun nothing. */
   | { state: 'not_sent'; reason: string; health?: 'failing' /** For the log. */; cause?: string };
@@ -158,5 +162,7 @@ export interface Dispatches {
   /** Those of these dispatches that are open or sent. */
   openAmong(ids: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>[]): Promise<{ dispatch_id: string }[]>;
   /** Those of these dispatches that have ended. */
-  closedAmong(ids: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>[]): Promise<{ dispatch_id: string; state: string }[]>;
+  closedAmong(
+    ids: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>[],
+  ): Promise<{ dispatch_id: string; state: DispatchState }[]>;
 }

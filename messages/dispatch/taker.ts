@@ -26,15 +26,6 @@ const LENDING_TRIED = 32;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
 
-/** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
-const SENT_WITHIN_MS = 5_000;
-
-/** To be called before a dispatch is written as sent. @returns whether it may still be sent. Only the wall clock counts while the machine sleeps */
-export function sentInTime(): () => boolean {
-  const [monotonic, wall] = [performance.now(), Date.now()];
-  return () => Math.max(performance.now() - monotonic, Date.now() - wall) < SENT_WITHIN_MS;
-}
-
 /** An agent that is being filled. */
 interface Filling {
   /** The agent may have got room meanwhile, and is filled once more. */
@@ -48,9 +39,12 @@ interface TakerOptions {
   dispatches: Pick<Dispatches, 'release'>;
   queues: Queues;
   idle: IdleAgents;
-  runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'running' | 'noteNeverSent'>;
-  /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
-  send(open: OpenDispatch, isInTime: () => boolean): void;
+  runner: Pick<
+    DispatchRunner,
+    'meshId' | 'reserve' | 'renewReservation' | 'releaseReservation' | 'roomFor' | 'running' | 'noteNothingSent'
+  >;
+  /** Sends a dispatch that is reserved here and on the record as sent by this node. */
+  send(open: OpenDispatch): void;
 }
 
 /** The pause, in milliseconds, of an agent to which nothing could be sent. It begins with the first value and doubles up to the second. */
@@ -90,8 +84,6 @@ export class Taker implements Taking {
   readonly #tenantsUnderWay = new Set<string>();
   readonly #turns = pLimit(TENANTS_AT_ONCE);
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
-  /** By the id of an offered dispatch, the clock (`sentInTime`) that was started when it was offered. */
-  readonly #offered = new Map<string, () => boolean>();
   readonly #lent: LentPlaces;
   /** Agents that were full at this node when a dispatch ended, which still counted. They are filled once it does not. */
   readonly #crowded = new Set<string>();
@@ -124,7 +116,6 @@ export class Taker implements Taking {
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
-    this.#offered.set(dispatch_id, sentInTime());
     return { mesh_id: runner.meshId, dispatch_id };
   }
 
@@ -132,12 +123,10 @@ export class Taker implements Taking {
     const { runner, send, idle } = this.#options;
     const next = end?.next;
     if (offer) {
-      const isInTime = this.#offered.get(offer.dispatch_id);
-      this.#offered.delete(offer.dispatch_id);
-      if (typeof next === 'object' && isInTime) send(next, isInTime);
+      if (typeof next === 'object') send(next);
       runner.releaseReservation(offer.dispatch_id);
       // It may have been opened, and only the answer was lost.
-      if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
+      if (!end) runner.noteNothingSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
     if (this.#lent.hasRepaid(ended, end !== null)) return;
     // Only `end_dispatches` takes in its own transaction: after `input_required` and `lost` the agent is filled.
@@ -306,7 +295,6 @@ export class Taker implements Taking {
     const dispatchIds = Array.from({ length }, () => newId('dsp'));
     if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;
     const asOpen = core.policies.concerns(tenant_id, 'dispatch');
-    const isInTime = sentInTime();
     let isOutcomeKnown = false;
     try {
       const by = { mesh_id: runner.meshId, epoch, as_open: asOpen };
@@ -317,29 +305,29 @@ export class Taker implements Taking {
         await Promise.all(
           taken.map((open) => this.#decide(open).finally(() => runner.releaseReservation(open.dispatch_id))),
         );
-      else for (const open of taken) send(open, isInTime);
+      else for (const open of taken) send(open);
       return { asked: dispatchIds.length, got: taken.length };
     } finally {
       for (const dispatch_id of dispatchIds) {
         runner.releaseReservation(dispatch_id);
-        if (!isOutcomeKnown) runner.noteNeverSent({ tenant_id, dispatch_id });
+        if (!isOutcomeKnown) runner.noteNothingSent({ tenant_id, dispatch_id });
       }
     }
   }
 
   async #decide(open: OpenDispatch): Promise<void> {
     const { core, dispatches, send, runner } = this.#options;
-    const isInTime = sentInTime();
+    runner.renewReservation(open.dispatch_id);
     try {
       const sent = await decideDispatch(core, dispatches, open);
-      if (sent) send(sent, isInTime);
+      if (sent) send(sent);
     } catch (error) {
       const { tenant_id, message_id, dispatch_id } = open;
       core.log.warn(
         { err: errorMessage(error), message_id, dispatch_id },
         'policies could not decide about a dispatch',
       );
-      runner.noteNeverSent({ tenant_id, dispatch_id });
+      runner.noteNothingSent({ tenant_id, dispatch_id });
     }
   }
 }

@@ -6,21 +6,8 @@ import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
 import { outputAfter } from '../dispatch/open-dispatch.js';
 import { agentMessage } from '../read/task.js';
 import { inputRequestCall, type NewInputRequest } from './ask.js';
-import { schemaProblem } from './form.js';
 
 const TITLE_CHARS_MAX = 512;
-
-/** Turns a question whose form nobody can fill in into a failure. */
-export function withUsableForm(result: AnswerOrFailure): AnswerOrFailure {
-  const schema = result.input_request?.schema;
-  const problem = schema ? schemaProblem(schema) : null;
-  if (problem === null) return result;
-  return {
-    ...result,
-    state: 'failed',
-    error: { code: 'HANDLER_ERROR', message: `The agent's form schema is not valid: ${problem}` },
-  };
-}
 
 /** An agent's question. @param expiryMs how long a human may take to answer */
 function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputRequest {

@@ -24,7 +24,7 @@ function heldOutput({ state, artifacts = [], status_message, input_request }: An
 }
 
 /** An answer that a guard holds, as an `ask_call` (db/functions/input/ask_input.sql). The message keeps its former output; the agent's usage counts now. */
-export function holdCall(
+export function heldOutputCall(
   dispatch: EndingDispatch,
   result: AnswerOrFailure,
   { guard, reason, path }: GuardFinding,

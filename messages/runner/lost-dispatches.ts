@@ -20,7 +20,7 @@ export interface UncertainDispatch {
   tenant_id: string;
   dispatch_id: string;
   /** Nothing of it went out, and nothing will. */
-  neverSent: boolean;
+  nothingSent: boolean;
 }
 
 interface Uncertain extends UncertainDispatch {
@@ -77,12 +77,12 @@ export class LostDispatches {
   }
 
   /** Ends a dispatch if the record names this node as its owner. A failure is not retried here, so that one that fails for good does not delay the others. */
-  async #endOurs({ tenant_id, dispatch_id, neverSent }: Uncertain): Promise<'ended' | 'not_ours' | 'failed'> {
+  async #endOurs({ tenant_id, dispatch_id, nothingSent }: Uncertain): Promise<'ended' | 'not_ours' | 'failed'> {
     const { dispatches, meshId, log } = this.#options;
     try {
       const open = await dispatches.find({ tenant_id, dispatch_id });
       if (open?.mesh_id !== meshId) return 'not_ours';
-      if (neverSent) await dispatches.release(open, 'NEVER_SENT', { nothingSent: true });
+      if (nothingSent) await dispatches.release(open, 'NEVER_SENT', { nothingSent: true });
       else await dispatches.failAsLost(open, { mesh_id: meshId });
       return 'ended';
     } catch (error) {
@@ -97,7 +97,7 @@ export class LostDispatches {
    * the agent of any other may have acted, so it is not sent again.
    */
   async endUnowned(ref: Owned): Promise<DispatchEnd> {
-    const mayHaveBeenSent = this.#uncertain.get(ref.dispatch_id)?.neverSent === false;
+    const mayHaveBeenSent = this.#uncertain.get(ref.dispatch_id)?.nothingSent === false;
     return ref.mesh_id === this.#options.meshId && !mayHaveBeenSent
       ? this.release(ref, 'NEVER_SENT')
       : this.#failAsLost(ref);

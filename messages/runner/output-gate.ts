@@ -4,7 +4,6 @@ import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '.
 import { findingEvents } from '../../policy/verdict.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import { withUsableForm } from '../input/agent-question.js';
 import type { BusEvent, ChunkBus } from '../stream/bus.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions } from './sender-options.js';
@@ -67,20 +66,19 @@ export class GuardedOutput {
     this.use(guards);
     if (this.#denial) return this.#denied(this.#denial, result);
     if (!isAnswer(result)) return result;
-    const usable = withUsableForm(result);
-    const { artifacts, status_message, input_request, error } = usable;
+    const { artifacts, status_message, input_request, error } = result;
     // No human is asked about a failure, which says enough without its text, or about a plan, which others could read before the answer is delivered.
-    const canWait = usable.state !== 'failed' && usable.plan_proposal === undefined;
+    const canWait = result.state !== 'failed' && result.plan_proposal === undefined;
     if (guards)
       this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error }), { canWait }));
     for (const stream of this.#streams.values()) this.#release(stream?.end());
     // A failure without output stays what it was, because the work of a lost agent may be repeated; nothing that was streamed is kept.
-    const keepsOutput = Boolean(usable.artifacts?.length) || usable.plan_proposal !== undefined;
+    const keepsOutput = Boolean(result.artifacts?.length) || result.plan_proposal !== undefined;
     const denial = this.#denial ?? (!canWait && keepsOutput ? this.#hold : undefined);
-    if (denial) return this.#denied(denial, usable);
+    if (denial) return this.#denied(denial, result);
     const decisions = findingEvents(this.#allowed, ACTION);
     return {
-      ...usable,
+      ...result,
       ...(canWait && this.#hold && { held: this.#hold }),
       ...(decisions.length > 0 && { decisions }),
     };

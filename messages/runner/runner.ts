@@ -94,8 +94,7 @@ export class DispatchRunner {
 
   /** How many further dispatches this node takes for an agent now, and the epoch of its connection here; null where it has none that is ready. */
   roomFor(agent: AgentRef): { atMost: number; epoch: number | null } {
-    const reached = this.#transports.connected?.reach({ ...agent, epoch: null });
-    const epoch = reached && 'epoch' in reached ? reached.epoch : null;
+    const epoch = this.#transports.connected?.epochOf({ ...agent, epoch: null }) ?? null;
     return { atMost: this.#draining ? 0 : this.#running.roomFor(agent), epoch };
   }
 
@@ -104,10 +103,18 @@ export class DispatchRunner {
     return !this.#draining && this.#running.hasRoomFor(tenantId);
   }
 
-  /** Notes the id of a dispatch before the transaction that opens it. @returns false while the node drains; else `releaseReservation` must follow `send` */
+  /**
+   * Notes the id of a dispatch, and the time, before the transaction that opens it.
+   * @returns false while the node drains; else `releaseReservation` must follow `send`
+   */
   reserve(dispatchId: string): boolean {
     if (!this.#draining) this.#reservations.add(dispatchId);
     return !this.#draining;
+  }
+
+  /** Notes the time anew, before the transaction that marks a reserved dispatch as sent. */
+  renewReservation(dispatchId: string): void {
+    this.#reservations.renew(dispatchId);
   }
 
   releaseReservation(dispatchId: string): void {
@@ -115,24 +122,23 @@ export class DispatchRunner {
   }
 
   /**
-   * Sends a dispatch that is on the record as sent by this node.
-   * @param isInTime asked right before the first byte; false: the dispatch is released
+   * Sends a dispatch that is reserved here and on the record as sent by this node.
    * @returns null when it cannot be sent from here: then nothing has been, and nothing will. The promise never rejects
    */
-  send(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
+  send(open: OpenDispatch): Promise<DispatchEnd> | null {
     const transport = this.#transports[open.deployment_mode];
-    const reached = transport?.reach(open);
-    if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
+    const clock = this.#reservations.clockOf(open.dispatch_id);
+    if (this.#draining || !transport || !clock?.isInTime || this.#running.isFull(open)) return null;
     // If the epoch differs, the agent has reconnected since the dispatch was opened.
-    if (reached.epoch !== open.epoch || !isInTime() || this.#running.isFull(open)) return null;
+    if (transport.epochOf(open) !== open.epoch) return null;
     const running = this.#add(open, transport);
-    running.begin(this.#sender.sendAndRecord(running, open, isInTime));
+    running.begin(this.#sender.sendAndRecord(running, open, clock));
     return running.done;
   }
 
   /** A dispatch that may be on the record as sent by this node was not sent and never will be: if it is there, it is released. */
-  noteNeverSent({ tenant_id, dispatch_id }: Omit<UncertainDispatch, 'neverSent'>): void {
-    this.#sender.lost.note({ tenant_id, dispatch_id, neverSent: true });
+  noteNothingSent({ tenant_id, dispatch_id }: Omit<UncertainDispatch, 'nothingSent'>): void {
+    this.#sender.lost.note({ tenant_id, dispatch_id, nothingSent: true });
   }
 
   /** The dispatch was canceled on the record: tells its agent and ends it. Does nothing when it is unknown here. */
@@ -176,7 +182,7 @@ export class DispatchRunner {
   /** The record may or may not name this node as the owner of these dispatches, which do not run here: they are never sent again. */
   noteUncertain(tenantId: string, dispatchIds: readonly string[]): void {
     for (const dispatch_id of dispatchIds)
-      this.#sender.lost.note({ tenant_id: tenantId, dispatch_id, neverSent: false });
+      this.#sender.lost.note({ tenant_id: tenantId, dispatch_id, nothingSent: false });
   }
 
   /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */

@@ -2,7 +2,7 @@ import type { AgentRef } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import type { DispatchStop, StopReason, Transport } from './transport.js';
+import type { ClosedState, DispatchStop, StopReason, Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
 
@@ -56,7 +56,7 @@ export class RunningDispatch implements DispatchStop {
   }
 
   /** Stops a dispatch that is closed on the record, or `denied` (a guard withholds its output), and tells its agent. */
-  close(state: string, reason: string): void {
+  close(state: ClosedState, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
     this.stop(state === 'denied' ? 'denied' : 'closed');
   }
@@ -206,15 +206,47 @@ export class RunningDispatches {
   }
 }
 
+/** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
+const SENT_WITHIN_MS = 5_000;
+
+/** Runs from before a dispatch is written as sent. Only the wall clock counts while the machine sleeps. */
+export class SendClock {
+  readonly #monotonicMs = performance.now();
+  readonly #wallMs = Date.now();
+
+  /** Whether the dispatch may still be sent. */
+  get isInTime(): boolean {
+    return Math.max(performance.now() - this.#monotonicMs, Date.now() - this.#wallMs) < SENT_WITHIN_MS;
+  }
+}
+
+/** A dispatch that is being committed here. */
+interface Reservation {
+  clock: SendClock;
+  settled?: Promise<void>;
+  settle?: () => void;
+}
+
 /**
  * Dispatches that a transaction is committing here, as it accepts or takes messages. They are noted before the database has them, so that a cancel or a new
  * connection of the agent waits until they run.
  */
 export class Reservations {
-  readonly #open = new Map<string, { settled?: Promise<void>; settle?: () => void }>();
+  readonly #open = new Map<string, Reservation>();
 
   add(dispatchId: string): void {
-    this.#open.set(dispatchId, {});
+    this.#open.set(dispatchId, { clock: new SendClock() });
+  }
+
+  /** Starts the clock of a reserved dispatch anew. */
+  renew(dispatchId: string): void {
+    const reservation = this.#open.get(dispatchId);
+    if (reservation) reservation.clock = new SendClock();
+  }
+
+  /** Undefined where the dispatch is not reserved. */
+  clockOf(dispatchId: string): SendClock | undefined {
+    return this.#open.get(dispatchId)?.clock;
   }
 
   /** To be called once the dispatch runs here, or will not run. */

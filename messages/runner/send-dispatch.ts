@@ -8,7 +8,7 @@ import { CLOSED, LostDispatches, notSent } from './lost-dispatches.js';
 import { OutputGate } from './output-gate.js';
 import { persist } from './persist.js';
 import { withProposal } from './plan-proposals.js';
-import type { RunningDispatch } from './running-dispatches.js';
+import type { RunningDispatch, SendClock } from './running-dispatches.js';
 import type { SenderOptions, Taking } from './sender-options.js';
 import type { TransportResult } from './transport.js';
 
@@ -57,13 +57,13 @@ export class DispatchSender {
     this.lost = new LostDispatches(options, (work) => this.persist(work));
   }
 
-  /** Sends a dispatch that is on the record as sent, and records its end. Never rejects. @param isInTime asked right before the first byte */
-  async sendAndRecord(running: RunningDispatch, open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> {
+  /** Sends a dispatch that is on the record as sent, and records its end. Never rejects. @param clock asked again before the first byte where signing takes time */
+  async sendAndRecord(running: RunningDispatch, open: OpenDispatch, clock: SendClock): Promise<DispatchEnd> {
     const { transport } = running;
     if (!transport.sign) return this.#follow(running, open, () => transport.send(open, running));
     try {
       const token = await this.persist(async () => transport.sign?.(open));
-      if (isInTime()) return await this.#follow(running, open, () => transport.send(open, running, token));
+      if (clock.isInTime) return await this.#follow(running, open, () => transport.send(open, running, token));
     } catch (error) {
       this.#logError(open, error, 'dispatch could not be signed');
     }
@@ -132,7 +132,7 @@ export class DispatchSender {
     } catch (error) {
       this.#logError(open, error, 'end of a dispatch could not be recorded');
       if (result.state === 'not_sent') {
-        this.lost.note({ ...running.ref, neverSent: true });
+        this.lost.note({ ...running.ref, nothingSent: true });
         return notSent(result.reason);
       }
     }
@@ -140,7 +140,7 @@ export class DispatchSender {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
       return (await this.persist(() => dispatches.end(open, { state: 'failed', error }, null))) ?? CLOSED;
     } catch (error) {
-      this.lost.note({ ...running.ref, neverSent: false });
+      this.lost.note({ ...running.ref, nothingSent: false });
       this.#logError(open, error, 'the end of a dispatch is tried again later');
       return { state: 'unrecorded', message: null };
     }

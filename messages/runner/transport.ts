@@ -1,3 +1,4 @@
+import type { DispatchState } from '../dispatch/dispatch-states.js';
 import type { AgentResult, OpenDispatch } from '../dispatch/dispatches.js';
 
 /** The agent of a dispatch. `epoch`: of its connection, from the record; null if the record was not read. */
@@ -9,6 +10,9 @@ export interface Destination {
 
 /** The result of a dispatch. `transferred`: the agent continues the dispatch at another node, which records its end. */
 export type TransportResult = AgentResult | { state: 'transferred' };
+
+/** Its state on the record, or `denied`: a guard withholds its output, and its end is not written yet. */
+export type ClosedState = DispatchState | 'denied';
 
 /** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
 export type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
@@ -22,8 +26,8 @@ export interface DispatchStop {
 
 /** Carries dispatches to agents and results back. It never writes the state of a message or dispatch. */
 export interface Transport {
-  /** The epoch to send under, or why nothing can be sent to the agent now. */
-  reach(agent: Destination): { epoch: number } | { refusal: string };
+  /** The epoch to send under; null where nothing can be sent to the agent now. */
+  epochOf(agent: Destination): number | null;
   /** Signs the token of a dispatch's request, before the first byte goes out. */
   sign?(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string>;
   /**
@@ -42,7 +46,7 @@ export interface Transport {
   /** Resolves when the agent's epoch is not being raised. */
   epochSettled?(agent: Destination): Promise<void>;
   /** Tells the agent that its dispatch is closed: CANCELED, GUARD_DENIED for `denied`, or DISPATCH_ALREADY_TERMINAL with the state. */
-  notifyClosed?(dispatch: OpenDispatch, state: string, reason: string): void;
+  notifyClosed?(dispatch: OpenDispatch, state: ClosedState, reason: string): void;
   /** Resolves when the request that cancels an aborted dispatch has been answered or has failed. */
   cancelSent?(dispatchId: string): Promise<void>;
   /** Called when a result of the dispatch made its agent `unhealthy`. */

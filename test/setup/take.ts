@@ -103,14 +103,16 @@ export type DispatchReport =
 
 /** Has a node send a dispatch that is on the record as sent. A test that does not look at the end need not. */
 export function runDispatch(
-  runner: Pick<DispatchRunner, 'send'>,
+  runner: Pick<DispatchRunner, 'reserve' | 'send' | 'releaseReservation'>,
   dispatches: Pick<Dispatches, 'find'>,
   ref: DispatchRef,
 ): Promise<DispatchReport> {
   const run = async (): Promise<DispatchReport> => {
     const open = await dispatches.find(ref);
     if (!open) return { kind: 'closed' };
-    const ended = runner.send(open, () => true);
+    runner.reserve(open.dispatch_id);
+    const ended = runner.send(open);
+    runner.releaseReservation(open.dispatch_id);
     return ended !== null ? reportOf(await ended) : { kind: 'not_sent', reason: 'NOT_REACHED_HERE' };
   };
   const report = run();

@@ -30,7 +30,7 @@ test('a dispatch that cannot be ended keeps no other waiting, and is tried again
     CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no such end'; END $$;
     CREATE TRIGGER refuse BEFORE UPDATE ON dispatches FOR EACH ROW WHEN (NEW.message_id = '${broken.message_id}') EXECUTE FUNCTION public.refuse()`);
   const lost = lostDispatches();
-  for (const { tenant_id, dispatch_id } of [broken, other]) lost.note({ tenant_id, dispatch_id, neverSent: true });
+  for (const { tenant_id, dispatch_id } of [broken, other]) lost.note({ tenant_id, dispatch_id, nothingSent: true });
   vi.advanceTimersByTime(6_000);
   await lost.mend();
   expect([await stateOf(broken), await stateOf(other)]).toEqual(['sent', 'released']);
