@@ -30,7 +30,7 @@ export interface Resolved {
 const noMessage = () => new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
 
 /** A message that waits for a human. */
-interface Waiting {
+interface AskedMessage {
   row: MessageRow;
   request: InputRequestRow;
 }
@@ -62,7 +62,7 @@ export type DecisionRequest = Pick<
 > & { dry_run?: boolean };
 
 /** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
-async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
+async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<AskedMessage> {
   const found = await readMessage(tx, ref.tenant_id, ref.message_id);
   if (!found) throw noMessage();
   const { row, request } = found;
@@ -89,13 +89,13 @@ async function answerable(
   { ref, body, identify }: Deciding,
   takeToken: TakeToken,
   reviewedId?: string,
-): Promise<Waiting & Voter> {
+): Promise<AskedMessage & Voter> {
   const { principal, request_id, seen } = await identify(tx, takeToken);
-  const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
-  const standsFor = await principal.mayAnswer(tx, askerOfMessage(waiting.row), waiting.request);
-  checkInTime(waiting.request);
-  checkSeen(waiting.request, body.digest, seen);
-  return { ...waiting, principal, standsFor };
+  const asked = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
+  const standsFor = await principal.mayAnswer(tx, askerOfMessage(asked.row), asked.request);
+  checkInTime(asked.request);
+  checkSeen(asked.request, body.digest, seen);
+  return { ...asked, principal, standsFor };
 }
 
 /**
