@@ -219,9 +219,15 @@ export class World {
 
   #roomOf(agent: FleetAgent): AgentRoom {
     const { instanceId, maxSessions } = agent.options;
-    const idsOf = (sessions: ScriptSession[]) => new Set(sessions.map(({ id }) => id ?? ''));
-    const atWork = this.#atWork(instanceId).map(({ session }) => session);
-    return { maxSessions, isOnline: isOnline(agent), atWork: idsOf(atWork) };
+    const mayBeAtWork = [...this.#atWork(instanceId), ...this.#perhapsCanceled(instanceId)];
+    const atWork = new Set(mayBeAtWork.map(({ session }) => session.id ?? ''));
+    return { maxSessions, isOnline: isOnline(agent), atWork };
+  }
+
+  /** Who asked for the cancellation may have done so before the message was there: then it is not canceled, and its agent works on. */
+  #perhapsCanceled(instanceId: string): ScriptMessage[] {
+    const isOpen = (arrival: Arrival) => arrival.instanceId === instanceId && !arrival.answer;
+    return this.running.filter(({ cancelAsked, arrivals }) => cancelAsked && arrivals.some(isOpen));
   }
 
   #atWork(instanceId: string): ScriptMessage[] {
