@@ -300,8 +300,7 @@ CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   target record := queue_target(of_queue);
-  wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''),
-    unwritten_ids => '{}');
+  wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''));
   sample_size CONSTANT integer := 16;
   compared record;
   found integer := 0;

@@ -134,7 +134,7 @@ CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type 
   RETURNS TABLE (instance_id text, agent_type text)
   LANGUAGE plpgsql AS $$
 DECLARE
-  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+  wish routing := new_routing(for_message => false, tenant_id => of_tenant);
   at_most integer := 8;
   c record;
   compared integer;
@@ -175,7 +175,7 @@ CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type te
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+  wish routing := new_routing(for_message => false, tenant_id => of_tenant);
 BEGIN
   RETURN QUERY SELECT (c.agent).* FROM compared_agents(wish, only_instance, only_type, 8) c LIMIT 1;
   IF FOUND THEN
