@@ -2,29 +2,40 @@
 -- with them, in one round trip; several callers may share it, as in accept_messages. It also takes the agent's next
 -- message.
 
--- `state`: the new state of the dispatch. `epoch` NULL: any epoch. `artifacts` NULL: the agent sent no output, and the
--- stored output stays. `take_dispatch`: the id of the dispatch in which the node `take_mesh` sends the agent's next
--- message, with the event `take_event`; NULL: no message is taken, and `take_again` says whether one waits.
--- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none.
--- `event_id`: of the dispatch's event, which the message's event follows.
+-- The end of a dispatch.
 CREATE TYPE dispatch_end_call AS (
-  tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text,
-  artifacts jsonb, usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text,
-  take_dispatch text, take_event text
+  tenant_id text, message_id text, dispatch_id text,
+  epoch bigint, -- NULL: any
+  state text, -- the new state of the dispatch
+  error_code text, error_message text,
+  artifacts jsonb, -- NULL: the agent sent no output, and the stored output stays
+  usage jsonb, status_message jsonb,
+  decisions jsonb, -- what guards decided about the output, as record_decision_events takes it; NULL: nothing
+  event_id text, -- of the dispatch's event, which the message's event follows
+  -- The dispatch in which the node `take_mesh` sends the agent's next message, and its event. `take_dispatch` NULL: no
+  -- message is taken, and `take_again` says whether one waits.
+  take_mesh text, take_dispatch text, take_event text
 );
 
--- `ended_at` NULL: nothing was written. Either the dispatch was not the message's current one, or another transaction
--- holds the lock that `awaits` names: the call is then made again. `woken`: messages whose next step the process takes
--- after the commit. `watched`: the message's workflow has to be told of the end. `taken`: the dispatch that was taken,
--- as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
-CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text,
-  woken jsonb, awaits text, taken jsonb, take_again boolean, watched boolean);
+-- What the process learns of a call.
+CREATE TYPE dispatch_end_result AS (
+  -- NULL: nothing was written. Either the dispatch was not the message's current one, or another transaction holds the
+  -- lock that `awaits` names: the call is then made again.
+  ended_at timestamptz,
+  session_id text, instance_id text, agent_type text,
+  woken jsonb, -- messages whose next step the process takes after the commit
+  awaits text,
+  taken jsonb, -- the dispatch that was taken, as dispatch_details has it
+  take_again boolean, -- the agent's next message is to be taken in a transaction of its own
+  watched boolean -- the message's workflow has to be told of the end
+);
 
--- The running row that the end of a dispatch has deleted. `place`: of its call among the calls. `watched`: it had a
--- workflow.
+-- The running row that the end of a dispatch has deleted.
 CREATE TYPE dispatch_ended AS (
-  place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text,
-    agent_type text
+  place integer, -- of its call among the calls
+  state text, ordered boolean,
+  watched boolean, -- it had a workflow
+  approved boolean, session_id text, instance_id text, agent_type text
 );
 
 -- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait
