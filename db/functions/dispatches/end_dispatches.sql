@@ -109,9 +109,9 @@ BEGIN
     first_dispatch := least(first_dispatch, dispatches[place]);
     last_dispatch := greatest(last_dispatch, dispatches[place]);
   END LOOP;
-  -- coalesce, here and below, keeps the planner from every index but the primary keys. The row is the message's lock:
-  -- with an xmax of 0 nobody holds it, so the DELETE does not wait. A separate lock would cost a tenth of the
-  -- transaction.
+  -- coalesce, here and below, keeps the planner from every index but the primary keys. With an xmax of 0 nobody holds
+  -- the message's lock (docs/internals.md#locks), so the DELETE does not wait. A separate lock would cost a tenth of
+  -- the transaction.
   WITH call AS MATERIALIZED (
     SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage,
       c.status_message, c.event_id FROM unnest(calls) AS c),
@@ -186,7 +186,8 @@ BEGIN
   RETURN results;
 END $$;
 
--- Ends a dispatch whose message was locked, perhaps by this transaction; `awaits` if another one has the lock now.
+-- Ends a dispatch whose message has or had a lock (docs/internals.md#locks), perhaps of this transaction; `awaits` if
+-- another one has it now.
 CREATE FUNCTION end_locked(of_tenant text, c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id

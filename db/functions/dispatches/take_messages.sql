@@ -86,10 +86,9 @@ END $$;
 
 -- Opens a dispatch of a queued message as `sent`; with `as_open` as `open`, for policies to decide about it. Gives what
 -- is needed to send it, as dispatch_details does; NULL, and nothing written, when the message is no longer queued. The
--- caller holds the session's lock and the agent's room. The UPDATE waits while another transaction has the message: a
--- lock that is taken first would stay in the row's xmax, and end_together would take the row for locked. In take_next
--- the wait ends with the lock timeout of that call (limit_lock_wait); in take_messages with the statement timeout, or
--- after a second if Postgres finds a deadlock.
+-- caller holds the session's lock and the agent's room. The UPDATE locks the message (docs/internals.md#locks), and
+-- waits while another transaction has it. In take_next the wait ends with the lock timeout of that call
+-- (limit_lock_wait); in take_messages with the statement timeout, or after a second if Postgres finds a deadlock.
 CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text,
   as_open boolean) RETURNS jsonb
   LANGUAGE plpgsql AS $$
