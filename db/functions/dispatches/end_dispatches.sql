@@ -30,6 +30,16 @@ CREATE TYPE dispatch_end_result AS (
   watched boolean -- the message's workflow has to be told of the end
 );
 
+-- Makes a dispatch_end_result from named members. Postgres inlines it, so it costs nothing.
+CREATE FUNCTION new_dispatch_end_result(
+  ended_at timestamptz DEFAULT NULL, session_id text DEFAULT NULL, instance_id text DEFAULT NULL,
+  agent_type text DEFAULT NULL, woken jsonb DEFAULT NULL, awaits text DEFAULT NULL, taken jsonb DEFAULT NULL,
+  take_again boolean DEFAULT NULL, watched boolean DEFAULT NULL
+) RETURNS dispatch_end_result LANGUAGE sql IMMUTABLE AS $$
+  SELECT (ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again,
+    watched)::dispatch_end_result
+$$;
+
 -- The running row that the end of a dispatch has deleted.
 CREATE TYPE dispatch_ended AS (
   place integer, -- of its call among the calls
@@ -78,8 +88,9 @@ BEGIN
   IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   END IF;
-  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again, e.watched
-    OR e.state = 'input-required');
+  RETURN new_dispatch_end_result(ended_at => now(), session_id => e.session_id, instance_id => e.instance_id,
+    agent_type => e.agent_type, woken => woken, taken => taken, take_again => take_again,
+    watched => e.watched OR e.state = 'input-required');
 END $$;
 
 -- Ends dispatches of one tenant, each of another message, with their messages. Calls are skipped whose dispatch is not
@@ -171,8 +182,8 @@ BEGIN
         OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
-        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb,
-          NULL::boolean, false)::dispatch_end_result;
+        results[e.place] := new_dispatch_end_result(ended_at => now(), session_id => e.session_id,
+          instance_id => e.instance_id, agent_type => e.agent_type, watched => false);
       END IF;
     END LOOP;
   END IF;
@@ -195,7 +206,7 @@ BEGIN
   IF FOUND THEN
     RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
   ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
-    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id, NULL, NULL, NULL)::dispatch_end_result;
+    RETURN new_dispatch_end_result(awaits => 'message ' || c.message_id);
   END IF;
   RETURN NULL;
 END $$;
