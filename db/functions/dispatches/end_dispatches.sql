@@ -67,7 +67,8 @@ BEGIN
   IF room_matters THEN
     IF c.take_dispatch IS NOT NULL THEN
       SELECT t.taken, t.again INTO taken, take_again
-        FROM take_next(c.tenant_id, e.instance_id, c.take_mesh, c.epoch, c.take_dispatch, c.take_event) t;
+        FROM take_next(new_take_call(tenant_id => c.tenant_id, instance_id => e.instance_id, mesh_id => c.take_mesh,
+          epoch => c.epoch, dispatch_ids => ARRAY[c.take_dispatch], event_ids => ARRAY[c.take_event])) t;
     ELSE
       take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
