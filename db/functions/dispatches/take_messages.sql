@@ -299,10 +299,11 @@ EXCEPTION WHEN OTHERS THEN
   again := true;
 END $$;
 
--- Up to four agents that serve a queue and have room, and the node that each is connected to; NULL for a hosted one.
--- For the queue of one instance its room for sessions does not matter, because messages may be of sessions that count
--- on it already. Full agents that got no dispatch for a second are noted as full (full_agents.sql), so that the next
--- samples leave them out: this finds the last free agent among hundreds.
+-- Some agents that serve a queue and have room, and the node that each is connected to; NULL for a hosted one. For the
+-- queue of one instance its room for sessions does not matter, because messages may be of sessions that count on it
+-- already. Agents that stay full are noted (full_agents.sql), so that the next samples leave them out: this finds the
+-- last free agent among hundreds. Each node calls it once a second for each queue, so it ends where samples bring
+-- little, and may miss an agent until the next call (unlike choose_to_reserve).
 CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
   RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -310,7 +311,14 @@ CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
 DECLARE
   target record := queue_target(of_queue);
   wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''));
-  sample_size CONSTANT integer := 16;
+  agents_limit CONSTANT integer := 4; -- the node asks again while messages are taken
+  sample_size CONSTANT integer := 16; -- twice what a message compares, because each sample also notes full agents
+  samples_limit CONSTANT integer := 32; -- so it compares at most 512 agents
+  -- The first samples find the agents that stay full. From this one on, a sample that notes less than half of its
+  -- agents ends the search: the others have just got work, and would only be met again.
+  may_end_from CONSTANT integer := 6;
+  noted_least CONSTANT integer := 8;
+  recheck_limit CONSTANT integer := 256; -- each costs a count of its load and the lock of its row
   compared record;
   found integer := 0;
   seen integer;
@@ -321,7 +329,7 @@ BEGIN
       WHERE coalesce(tasks_left(x) > 0, true);
     RETURN;
   END IF;
-  FOR sample IN 1 .. 32 LOOP
+  FOR sample IN 1 .. samples_limit LOOP
     seen := 0;
     noted := 0;
     -- In random order among those with room: the node of the first may be gone, and would take nothing.
@@ -333,16 +341,16 @@ BEGIN
         mesh_id := (compared.agent).mesh_id;
         RETURN NEXT;
         found := found + 1;
-        EXIT WHEN found = 4;
-      ELSIF coalesce(compared.last_dispatch_at < now() - interval '1 s', true) THEN
+        EXIT WHEN found = agents_limit;
+      ELSIF stays_full(compared.last_dispatch_at) THEN
         PERFORM set_full_at(of_tenant, (compared.agent).instance_id, now());
         noted := noted + 1;
       END IF;
     END LOOP;
     EXIT WHEN found > 0;
-    -- All agents were seen, or after six samples few could be noted: go on only if recheck_full finds room on agents
-    -- that were noted as full five seconds ago.
-    EXIT WHEN (seen < sample_size OR sample >= 6 AND noted < 8) AND NOT recheck_full(of_tenant, 256);
+    -- All agents were seen, or few could be noted: go on only if agents that were noted five seconds ago have room.
+    EXIT WHEN (seen < sample_size OR sample >= may_end_from AND noted < noted_least)
+      AND NOT recheck_full(of_tenant, recheck_limit);
   END LOOP;
 END $$;
 
