@@ -92,12 +92,17 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
   const { db, limits } = core;
   return {
     take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds, lent = 0) => {
-      const eventIds = dispatchIds.map(newEventId);
-      const most = limits.tenantMaxInFlight + lent;
-      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, most];
-      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8, $9)) AS taken';
+      const call = {
+        ...{ tenant_id, instance_id, mesh_id, epoch, as_open },
+        dispatch_ids: dispatchIds,
+        event_ids: dispatchIds.map(newEventId),
+        in_flight_limit: limits.tenantMaxInFlight + lent,
+      };
+      const query = 'SELECT unnest(take_messages($1)) AS taken';
       const take = (isRetry: boolean) =>
-        db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, isRetry]);
+        db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [
+          JSON.stringify({ ...call, is_retry: isRetry }),
+        ]);
       const rows = await take(false).catch((error: unknown) => {
         if (!isOwnFault(error)) throw error;
         return take(true); // sets aside the message that causes the error

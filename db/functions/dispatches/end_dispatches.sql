@@ -2,29 +2,50 @@
 -- with them, in one round trip; several callers may share it, as in accept_messages. It also takes the agent's next
 -- message.
 
--- `state`: the new state of the dispatch. `epoch` NULL: any epoch. `artifacts` NULL: the agent sent no output, and the
--- stored output stays. `take_dispatch`: the id of the dispatch in which the node `take_mesh` sends the agent's next
--- message, with the event `take_event`; NULL: no message is taken, and `take_again` says whether one waits.
--- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none.
--- `event_id`: of the dispatch's event, which the message's event follows.
+-- The end of a dispatch.
 CREATE TYPE dispatch_end_call AS (
-  tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text,
-  artifacts jsonb, usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text,
-  take_dispatch text, take_event text
+  tenant_id text, message_id text, dispatch_id text,
+  epoch bigint, -- NULL: any
+  state text, -- the new state of the dispatch
+  error_code text, error_message text,
+  artifacts jsonb, -- NULL: the agent sent no output, and the stored output stays
+  usage jsonb, status_message jsonb,
+  decisions jsonb, -- what guards decided about the output, as record_decision_events takes it; NULL: nothing
+  event_id text, -- of the dispatch's event, which the message's event follows
+  -- The dispatch in which the node `take_mesh` sends the agent's next message, and its event. `take_dispatch` NULL: no
+  -- message is taken, and `take_again` says whether one waits.
+  take_mesh text, take_dispatch text, take_event text
 );
 
--- `ended_at` NULL: nothing was written. Either the dispatch was not the message's current one, or another transaction
--- holds the lock that `awaits` names: the call is then made again. `woken`: messages whose next step the process takes
--- after the commit. `watched`: the message's workflow has to be told of the end. `taken`: the dispatch that was taken,
--- as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
-CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text,
-  woken jsonb, awaits text, taken jsonb, take_again boolean, watched boolean);
+-- What the process learns of a call.
+CREATE TYPE dispatch_end_result AS (
+  -- NULL: nothing was written. Either the dispatch was not the message's current one, or another transaction holds the
+  -- lock that `awaits` names: the call is then made again.
+  ended_at timestamptz,
+  session_id text, instance_id text, agent_type text,
+  woken jsonb, -- messages whose next step the process takes after the commit
+  awaits text,
+  taken jsonb, -- the dispatch that was taken, as dispatch_details has it
+  take_again boolean, -- the agent's next message is to be taken in a transaction of its own
+  watched boolean -- the message's workflow has to be told of the end
+);
 
--- The running row that the end of a dispatch has deleted. `place`: of its call among the calls. `watched`: it had a
--- workflow.
+-- Makes a dispatch_end_result from named members. Postgres inlines it, so it costs nothing.
+CREATE FUNCTION new_dispatch_end_result(
+  ended_at timestamptz DEFAULT NULL, session_id text DEFAULT NULL, instance_id text DEFAULT NULL,
+  agent_type text DEFAULT NULL, woken jsonb DEFAULT NULL, awaits text DEFAULT NULL, taken jsonb DEFAULT NULL,
+  take_again boolean DEFAULT NULL, watched boolean DEFAULT NULL
+) RETURNS dispatch_end_result LANGUAGE sql IMMUTABLE AS $$
+  SELECT (ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again,
+    watched)::dispatch_end_result
+$$;
+
+-- The running row that the end of a dispatch has deleted.
 CREATE TYPE dispatch_ended AS (
-  place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text,
-    agent_type text
+  place integer, -- of its call among the calls
+  state text, ordered boolean,
+  watched boolean, -- it had a workflow
+  approved boolean, session_id text, instance_id text, agent_type text
 );
 
 -- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait
@@ -46,7 +67,8 @@ BEGIN
   IF room_matters THEN
     IF c.take_dispatch IS NOT NULL THEN
       SELECT t.taken, t.again INTO taken, take_again
-        FROM take_next(c.tenant_id, e.instance_id, c.take_mesh, c.epoch, c.take_dispatch, c.take_event) t;
+        FROM take_next(new_take_call(tenant_id => c.tenant_id, instance_id => e.instance_id, mesh_id => c.take_mesh,
+          epoch => c.epoch, dispatch_ids => ARRAY[c.take_dispatch], event_ids => ARRAY[c.take_event])) t;
     ELSE
       take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
@@ -67,8 +89,9 @@ BEGIN
   IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   END IF;
-  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again, e.watched
-    OR e.state = 'input-required');
+  RETURN new_dispatch_end_result(ended_at => now(), session_id => e.session_id, instance_id => e.instance_id,
+    agent_type => e.agent_type, woken => woken, taken => taken, take_again => take_again,
+    watched => e.watched OR e.state = 'input-required');
 END $$;
 
 -- Ends dispatches of one tenant, each of another message, with their messages. Calls are skipped whose dispatch is not
@@ -98,9 +121,9 @@ BEGIN
     first_dispatch := least(first_dispatch, dispatches[place]);
     last_dispatch := greatest(last_dispatch, dispatches[place]);
   END LOOP;
-  -- coalesce, here and below, keeps the planner from every index but the primary keys. The row is the message's lock:
-  -- with an xmax of 0 nobody holds it, so the DELETE does not wait. A separate lock would cost a tenth of the
-  -- transaction.
+  -- coalesce, here and below, keeps the planner from every index but the primary keys. With an xmax of 0 nobody holds
+  -- the message's lock (docs/internals.md#locks), so the DELETE does not wait. A separate lock would cost a tenth of
+  -- the transaction.
   WITH call AS MATERIALIZED (
     SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage,
       c.status_message, c.event_id FROM unnest(calls) AS c),
@@ -160,8 +183,8 @@ BEGIN
         OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
-        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb,
-          NULL::boolean, false)::dispatch_end_result;
+        results[e.place] := new_dispatch_end_result(ended_at => now(), session_id => e.session_id,
+          instance_id => e.instance_id, agent_type => e.agent_type, watched => false);
       END IF;
     END LOOP;
   END IF;
@@ -175,7 +198,8 @@ BEGIN
   RETURN results;
 END $$;
 
--- Ends a dispatch whose message was locked, perhaps by this transaction; `awaits` if another one has the lock now.
+-- Ends a dispatch whose message has or had a lock (docs/internals.md#locks), perhaps of this transaction; `awaits` if
+-- another one has it now.
 CREATE FUNCTION end_locked(of_tenant text, c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id
@@ -183,7 +207,7 @@ BEGIN
   IF FOUND THEN
     RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
   ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
-    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id, NULL, NULL, NULL)::dispatch_end_result;
+    RETURN new_dispatch_end_result(awaits => 'message ' || c.message_id);
   END IF;
   RETURN NULL;
 END $$;

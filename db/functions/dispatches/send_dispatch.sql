@@ -18,9 +18,8 @@ DECLARE
   trace text;
 BEGIN
   PERFORM act_for_tenant(of_tenant);
-  -- The UPDATE locks the message. Where policies have decided, the transaction has locked the row before
-  -- (dispatch-policy.ts). That lock stays in the row's xmax, end_together takes the row for locked, and end_locked
-  -- writes the end.
+  -- The UPDATE locks the message (docs/internals.md#locks). Where policies have decided, the transaction has locked it
+  -- before (dispatch-policy.ts), and end_locked will end it.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
       AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working')
       RETURNING r.session_id, r.repeat_until INTO running;

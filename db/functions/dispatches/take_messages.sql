@@ -5,6 +5,27 @@
 -- Locks: a take holds the room of its agent. It skips sessions that another transaction has locked, and waits for the
 -- lock of a message (send_queued).
 
+-- What a node asks for as it takes messages for an agent.
+CREATE TYPE take_call AS (
+  tenant_id text, instance_id text,
+  mesh_id text, -- the node, which sends to the agent
+  epoch bigint, -- of the agent's connection to it; NULL for a hosted agent
+  dispatch_ids text[], event_ids text[], -- of the new dispatches: at most so many messages are taken
+  as_open boolean, -- the dispatches are opened as `open`, for policies to decide about them; else as `sent`
+  in_flight_limit integer, -- how many messages the agents of the tenant may have together
+  is_retry boolean -- this take is repeated after an error
+);
+
+-- Makes a take_call from named members. Postgres inlines it, so it costs nothing.
+CREATE FUNCTION new_take_call(
+  tenant_id text DEFAULT NULL, instance_id text DEFAULT NULL, mesh_id text DEFAULT NULL, epoch bigint DEFAULT NULL,
+  dispatch_ids text[] DEFAULT NULL, event_ids text[] DEFAULT NULL, as_open boolean DEFAULT false,
+  in_flight_limit integer DEFAULT NULL, is_retry boolean DEFAULT false
+) RETURNS take_call LANGUAGE sql IMMUTABLE AS $$
+  SELECT (tenant_id, instance_id, mesh_id, epoch, dispatch_ids, event_ids, as_open, in_flight_limit,
+    is_retry)::take_call
+$$;
+
 -- How many more sessions an agent may have; NULL: it has no bound. A busy agent takes only messages of sessions that
 -- count on it already.
 CREATE FUNCTION room_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -84,14 +105,12 @@ BEGIN
   END IF;
 END $$;
 
--- Opens a dispatch of a queued message as `sent`; with `as_open` as `open`, for policies to decide about it. Gives what
--- is needed to send it, as dispatch_details does; NULL, and nothing written, when the message is no longer queued. The
--- caller holds the session's lock and the agent's room. The UPDATE waits while another transaction has the message: a
--- lock that is taken first would stay in the row's xmax, and end_together would take the row for locked. In take_next
--- the wait ends with the lock timeout of that call (limit_lock_wait); in take_messages with the statement timeout, or
--- after a second if Postgres finds a deadlock.
-CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text,
-  as_open boolean) RETURNS jsonb
+-- Opens a dispatch of a queued message. `place`: of its ids in the call. Gives what is needed to send it, as
+-- dispatch_details does; NULL, and nothing written, when the message is no longer queued. The caller holds the
+-- session's lock and the agent's room. The UPDATE locks the message (docs/internals.md#locks), and waits while another
+-- transaction has it. In take_next the wait ends with the lock timeout of that call (limit_lock_wait); in take_messages
+-- with the statement timeout, or after a second if Postgres finds a deadlock.
+CREATE FUNCTION send_queued(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
@@ -99,8 +118,8 @@ DECLARE
   -- Asked before the message holds its slot. A suspended session reserves nothing.
   counted boolean := s.suspended AND session_holds_slot(s.tenant_id, s.session_id, NULL, a.instance_id);
 BEGIN
-  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END,
-      current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
+  UPDATE running_messages x SET state = CASE WHEN c.as_open THEN x.state ELSE 'working' END,
+      current_dispatch_id = c.dispatch_ids[place], attempts = x.attempts + 1, instance_id = a.instance_id,
       agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
@@ -113,31 +132,31 @@ BEGIN
   -- As few statements as can be: to begin one takes longer than to write its row.
   WITH message AS (
     UPDATE messages x SET state = r.state,
-        started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
+        started_at = CASE WHEN c.as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
           instance_id = a.instance_id, agent_type = a.agent_type
      WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING x.*),
   opened AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id,
         epoch, attempt, state, skill_id, sent_at, deadline_at)
-      SELECT a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh,
+      SELECT a.tenant_id, c.dispatch_ids[place], of_message, a.instance_id, a.agent_type, a.deployment_mode, c.mesh_id,
              a.connection_epoch, r.attempts,
-             CASE WHEN as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT as_open THEN now() END,
-             CASE WHEN NOT as_open THEN deadline_from_now(x.deadline_ms, r.repeat_until) END FROM message x),
+             CASE WHEN c.as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT c.as_open THEN now() END,
+             CASE WHEN NOT c.as_open THEN deadline_from_now(x.deadline_ms, r.repeat_until) END FROM message x),
   recorded AS (
     INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id,
       types, instance_mark, events)
-      SELECT uuid_of(a.tenant_id), group_of(event_id), x.session_uuid, session_name(x.session_id), uuid_of(of_message),
-             uuid_of(new_dispatch), x.trace_id::uuid, event_bit('dispatch.sent'), instance_mark(a.instance_id),
-             json_build_array(json_strip_nulls(json_build_object('instance_id', a.instance_id,
-             'skill_id', r.want_skill_id))) FROM message x WHERE NOT as_open)
+      SELECT uuid_of(a.tenant_id), group_of(c.event_ids[place]), x.session_uuid, session_name(x.session_id),
+             uuid_of(of_message), uuid_of(c.dispatch_ids[place]), x.trace_id::uuid, event_bit('dispatch.sent'),
+             instance_mark(a.instance_id), json_build_array(json_strip_nulls(json_build_object('instance_id',
+             a.instance_id, 'skill_id', r.want_skill_id))) FROM message x WHERE NOT c.as_open)
   SELECT * INTO m FROM message;
-  IF NOT as_open AND is_late(of_message) THEN
+  IF NOT c.as_open AND is_late(of_message) THEN
     PERFORM note_change(a.tenant_id, of_message);
   END IF;
   PERFORM bind_session(s, a, counted);
   RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id,
-      'dispatch_id', new_dispatch, 'instance_id', a.instance_id, 'agent_type', a.agent_type,
-      'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch, 'attempt', r.attempts,
+      'dispatch_id', c.dispatch_ids[place], 'instance_id', a.instance_id, 'agent_type', a.agent_type,
+      'deployment_mode', a.deployment_mode, 'mesh_id', c.mesh_id, 'epoch', a.connection_epoch, 'attempt', r.attempts,
       'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(),
       'deadline_at', deadline_from_now(m.deadline_ms, r.repeat_until), 'read_at', clock_timestamp())
     || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata,
@@ -150,15 +169,13 @@ BEGIN
       'dispatch_auth', encode(a.dispatch_auth, 'hex'));
 END $$;
 
--- The agent to which a node may send, or none: it is gone, takes nothing, or has another connection by now. `by_epoch`:
--- of its connection; NULL for a hosted agent.
-CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by_epoch bigint)
-  RETURNS agents LANGUAGE plpgsql STABLE AS $$
+-- The agent of a take, or none: it is gone, takes nothing, or has another connection by now.
+CREATE FUNCTION agent_of_take(c take_call) RETURNS agents LANGUAGE plpgsql STABLE AS $$
 DECLARE
   a agents;
 BEGIN
-  SELECT * INTO a FROM routable_agent(of_tenant, of_instance) x
-   WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch;
+  SELECT * INTO a FROM routable_agent(c.tenant_id, c.instance_id) x
+   WHERE x.deployment_mode = 'hosted' OR x.mesh_id = c.mesh_id AND x.connection_epoch = c.epoch;
   RETURN a;
 END $$;
 
@@ -180,11 +197,10 @@ END $$;
 -- As send_queued, for a take that is repeated after an error: a message that causes an error is set aside, so that
 -- those behind it are taken. A sweeper puts it back into its queue after five seconds; the tenth time the message fails
 -- (messages/supervise/next-step.ts).
-CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text,
-  event_id text, as_open boolean) RETURNS jsonb
+CREATE FUNCTION send_or_set_aside(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN send_queued(a, s, of_message, by_mesh, new_dispatch, event_id, as_open);
+  RETURN send_queued(c, a, s, of_message, place);
 EXCEPTION WHEN OTHERS THEN
   IF left(SQLSTATE, 2) IN ('08', '25', '40', '53', '55', '57', '58') THEN
     RAISE; -- the database is in trouble, and not the message
@@ -196,14 +212,12 @@ EXCEPTION WHEN OTHERS THEN
   RETURN NULL;
 END $$;
 
--- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what
--- send_queued gives.
-CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean,
-  is_retry boolean) RETURNS jsonb[]
-  LANGUAGE plpgsql AS $$
+-- Takes messages for an agent whose room this transaction holds. `tenant_left`: how many more the agents of the tenant
+-- may have; NULL: that is not asked. Gives what send_queued gives.
+CREATE FUNCTION take_for(c take_call, a agents, tenant_left integer) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   room_left integer := room_left(a);
-  most integer := least(cardinality(new_dispatches), tasks_left(a)); -- least() ignores NULL
+  most integer := least(cardinality(c.dispatch_ids), tenant_left, tasks_left(a)); -- least() ignores NULL
   w record;
   s sessions;
   needs_room boolean;
@@ -219,10 +233,10 @@ BEGIN
     needs_room := room_left IS NOT NULL
       AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
     CONTINUE WHEN needs_room AND room_left <= 0;
-    IF is_retry THEN
-      taken := send_or_set_aside(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
+    IF c.is_retry THEN
+      taken := send_or_set_aside(c, a, s, w.message_id, next);
     ELSE
-      taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
+      taken := send_queued(c, a, s, w.message_id, next);
     END IF;
     CONTINUE WHEN taken IS NULL;
     room_left := room_left - needs_room::integer;
@@ -232,57 +246,52 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent, and waits for the lock of its room. `tenant_most`: how many messages the agents of the
--- tenant may have together. `is_retry`: this take is repeated after an error.
-CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
-  event_ids text[], as_open boolean, tenant_most integer, is_retry boolean DEFAULT false)
-  RETURNS jsonb[]
-  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
-    SET enable_mergejoin = off
+-- Takes messages for an agent, and waits for the lock of its room. `call`: a take_call.
+CREATE FUNCTION take_messages(call jsonb) RETURNS jsonb[] LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
+  c take_call := jsonb_populate_record(NULL::take_call, call);
   a agents;
   tenant_left integer;
 BEGIN
-  PERFORM act_for_tenant(of_tenant);
-  IF NOT any_queued(of_tenant) THEN
+  PERFORM act_for_tenant(c.tenant_id);
+  IF NOT any_queued(c.tenant_id) THEN
     RETURN '{}';
   END IF;
-  tenant_left := tenant_most - in_flight(of_tenant, tenant_most);
+  tenant_left := c.in_flight_limit - in_flight(c.tenant_id, c.in_flight_limit);
   IF tenant_left <= 0 THEN
     RETURN '{}';
   END IF;
-  PERFORM lock_room(of_tenant, of_instance);
-  a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
+  PERFORM lock_room(c.tenant_id, c.instance_id);
+  a := agent_of_take(c);
   IF a.instance_id IS NULL THEN
     RETURN '{}';
   END IF;
   IF a.full_at IS NOT NULL THEN
-    PERFORM set_full_at(of_tenant, of_instance, NULL);
+    PERFORM set_full_at(c.tenant_id, c.instance_id, NULL);
   END IF;
-  PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches[1:tenant_left], event_ids, as_open, is_retry);
+  PERFORM recheck_full(c.tenant_id, 2);
+  RETURN take_for(c, a, tenant_left);
 END $$;
 
 -- Takes one message for an agent in the transaction that ends a dispatch of it. It does not wait for the room. An error
 -- here does not undo the result, except the statement timeout (OTHERS leaves out query_canceled), after which the whole
 -- call is made again. `taken` NULL: nothing was taken; `again`: a take is to be tried in a transaction of its own.
-CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text,
-  event_id text, OUT taken jsonb, OUT again boolean)
-  LANGUAGE plpgsql AS $$
+CREATE FUNCTION take_next(c take_call, OUT taken jsonb, OUT again boolean) LANGUAGE plpgsql AS $$
 DECLARE
   a agents;
 BEGIN
-  again := NOT lock_room_at_once(of_tenant, of_instance);
+  again := NOT lock_room_at_once(c.tenant_id, c.instance_id);
   IF again THEN
     RETURN;
   END IF;
-  a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
+  a := agent_of_take(c);
   IF a.instance_id IS NOT NULL THEN
     IF a.full_at IS NOT NULL THEN
-      PERFORM set_full_at(of_tenant, of_instance, NULL);
+      PERFORM set_full_at(c.tenant_id, c.instance_id, NULL);
     END IF;
-    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id], false, false))[1];
+    taken := (take_for(c, a, NULL))[1];
   END IF;
 EXCEPTION WHEN OTHERS THEN
   RAISE WARNING 'a message could not be taken right behind a result: %', SQLERRM;
@@ -290,19 +299,26 @@ EXCEPTION WHEN OTHERS THEN
   again := true;
 END $$;
 
--- Up to four agents that serve a queue and have room, and the node that each is connected to; NULL for a hosted one.
--- For the queue of one instance its room for sessions does not matter, because messages may be of sessions that count
--- on it already. Full agents that got no dispatch for a second are noted as full (full_agents.sql), so that the next
--- samples leave them out: this finds the last free agent among hundreds.
+-- Some agents that serve a queue and have room, and the node that each is connected to; NULL for a hosted one. For the
+-- queue of one instance its room for sessions does not matter, because messages may be of sessions that count on it
+-- already. Agents that stay full are noted (full_agents.sql), so that the next samples leave them out: this finds the
+-- last free agent among hundreds. Each node calls it once a second for each queue, so it ends where samples bring
+-- little, and may miss an agent until the next call (unlike choose_to_reserve).
 CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
   RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   target record := queue_target(of_queue);
-  wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''),
-    unwritten_ids => '{}');
-  sample_size CONSTANT integer := 16;
+  wish routing := new_routing(tenant_id => of_tenant, want_skill_id => nullif(target.skill_id, ''));
+  agents_limit CONSTANT integer := 4; -- the node asks again while messages are taken
+  sample_size CONSTANT integer := 16; -- twice what a message compares, because each sample also notes full agents
+  samples_limit CONSTANT integer := 32; -- so it compares at most 512 agents
+  -- The first samples find the agents that stay full. From this one on, a sample that notes less than half of its
+  -- agents ends the search: the others have just got work, and would only be met again.
+  may_end_from CONSTANT integer := 6;
+  noted_least CONSTANT integer := 8;
+  recheck_limit CONSTANT integer := 256; -- each costs a count of its load and the lock of its row
   compared record;
   found integer := 0;
   seen integer;
@@ -313,7 +329,7 @@ BEGIN
       WHERE coalesce(tasks_left(x) > 0, true);
     RETURN;
   END IF;
-  FOR sample IN 1 .. 32 LOOP
+  FOR sample IN 1 .. samples_limit LOOP
     seen := 0;
     noted := 0;
     -- In random order among those with room: the node of the first may be gone, and would take nothing.
@@ -325,16 +341,16 @@ BEGIN
         mesh_id := (compared.agent).mesh_id;
         RETURN NEXT;
         found := found + 1;
-        EXIT WHEN found = 4;
-      ELSIF coalesce(compared.last_dispatch_at < now() - interval '1 s', true) THEN
+        EXIT WHEN found = agents_limit;
+      ELSIF stays_full(compared.last_dispatch_at) THEN
         PERFORM set_full_at(of_tenant, (compared.agent).instance_id, now());
         noted := noted + 1;
       END IF;
     END LOOP;
     EXIT WHEN found > 0;
-    -- All agents were seen, or after six samples few could be noted: go on only if recheck_full finds room on agents
-    -- that were noted as full five seconds ago.
-    EXIT WHEN (seen < sample_size OR sample >= 6 AND noted < 8) AND NOT recheck_full(of_tenant, 256);
+    -- All agents were seen, or few could be noted: go on only if agents that were noted five seconds ago have room.
+    EXIT WHEN (seen < sample_size OR sample >= may_end_from AND noted < noted_least)
+      AND NOT recheck_full(of_tenant, recheck_limit);
   END LOOP;
 END $$;
 

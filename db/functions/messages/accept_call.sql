@@ -1,48 +1,70 @@
 -- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
 
--- `in_flight_limit`, `queued_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. At the first the
--- message waits, at the two others it is refused. `queued_full`, `waiting_full`: the process knows that the limit is
--- reached. `refused`: the message is refused, unless it is a repeat. `unavailable_text`: the error of a message whose
--- target is not registered, which is then put on the record as failed; NULL: refused. `dispatch_id`: of the dispatch
--- that the process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may
--- have nothing to do. `event_id`: of the first of session.created, message.received, dispatch.sent and message.error.
--- `decision`: what policies and guards have to say of the message; NULL for most. Its members: `error` {code, message},
--- with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true: it is
--- decided before the message joins a queue; `dispatch_undecided`, true: before an agent gets it; `dispatch_events`, as
--- `events` of the decision about the dispatch; `events` [{event_id, event_type, severity, payload}]. With `error`,
--- `input_request`, `undecided` or `dispatch_undecided` no dispatch is offered. `token`: what policies see of the
--- sender's token; NULL where it has no limits and the tenant had no policy that could look at it. `user_id`: the user
--- that the message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says
--- so, `token`: the sender's token is limited to that user, `record`: the message is sent again; NULL: its sender.
+-- A message to accept.
 CREATE TYPE accept_call AS (
-  tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
-  client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text,
-  want_agent_type text, want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer,
-  created_by text, idle_timeout_seconds integer, idempotency_hours integer, in_flight_limit integer,
-  queued_limit integer, queued_full boolean, waiting_limit integer, waiting_full boolean, unavailable_text text,
-  dispatch_id text, mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean,
-  idle_ids text[], user_id text, user_from text
+  tenant_id text, message_id text, session_id text,
+  requested_context text, -- the session that the message names; '': it opens `session_id`
+  credential_id text, sender_agent_type text,
+  -- The user that the message is said to be for; NULL: that of its session, or of what its agent works on.
+  user_id text,
+  -- Who says so. `token`: the sender's token is limited to that user; `record`: the message is sent again; NULL: its
+  -- sender.
+  user_from text,
+  client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb,
+  want_instance_id text, want_agent_type text, want_skill_id text,
+  trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer,
+  created_by text, idle_timeout_seconds integer, idempotency_hours integer,
+  -- Bounds to count to; 0: not to be counted. At the first the message waits, at the two others it is refused.
+  in_flight_limit integer, queued_limit integer, waiting_limit integer,
+  queued_full boolean, waiting_full boolean, -- the process knows that the limit is reached
+  refused boolean, -- the message is refused, unless it is a repeat
+  -- The error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
+  unavailable_text text,
+  dispatch_id text, -- of the dispatch that the process may open; NULL: it opens none
+  mesh_id text, any_mesh boolean, -- as in `routing`
+  idle_ids text[], -- agents that may have nothing to do
+  event_id text, -- of the first of session.created, message.received, dispatch.sent and message.error
+  -- What policies and guards have to say of the message; NULL for most. With `error`, `input_request`, `undecided` or
+  -- `dispatch_undecided` no dispatch is offered. Its members:
+  --   error {code, message}: the message fails with it
+  --   input_request: a new_input_request that it waits for
+  --   undecided, true: it is decided before the message joins a queue
+  --   dispatch_undecided, true: it is decided before an agent gets the message
+  --   dispatch_events: as `events`, of the decision about the dispatch
+  --   events [{event_id, event_type, severity, payload}]
+  decision jsonb,
+  -- What policies see of the sender's token; NULL where it has no limits and the tenant had no policy that could look
+  -- at it.
+  token jsonb
 );
 
--- `verdict`: dispatched | queued | rests | asked | denied | unavailable | repeat | mismatch | refused | queued_full |
--- waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
--- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). The members from `instance_id` on
--- are set for `dispatched`. For a queued message `instance_id` and `mesh_id` name an agent with room that another node
--- sends to, and `new_queue` its queue if nothing waited there before, or that was not looked up. `state`: the first of
--- a message that is written. `in_flight`, `queued`, `waiting`: where they were counted. `user_id`: of each message that
--- is written. `dispatch_auth` in hexadecimal.
+-- What the process learns of a call.
 CREATE TYPE accept_result AS (
-  verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
-  agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,
-  dispatch_auth text, user_id text, in_flight integer, queued integer, waiting integer, awaits text, new_queue text
+  -- dispatched | queued | rests | asked | denied | unavailable | repeat | mismatch | refused | queued_full |
+  -- waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown | later
+  verdict text,
+  state text, -- the first of a message that is written
+  message_id text, session_id text, accepted_at timestamptz,
+  -- The agent of a `dispatched` message. Of a queued one `instance_id` and `mesh_id` name an agent with room that
+  -- another node sends to. With target_unknown `agent_type` is the type that was looked for.
+  instance_id text, agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text,
+  agent_card jsonb,
+  dispatch_auth text, -- in hexadecimal
+  user_id text, -- of each message that is written
+  in_flight integer, queued integer, waiting integer, -- where they were counted
+  awaits text, -- with `later`: the lock
+  new_queue text -- the queue of a queued message, if nothing waited there before, or that was not looked up
 );
 
--- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
--- `resumes`: the message is dispatched, and ends the suspension of its session. `queue`: the queue that it joins.
--- `follows`: it writes more rows than most messages (write_extra_rows).
+-- What becomes of a call, before its message is written.
 CREATE TYPE accept_outcome AS (
-  c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text,
-  ordered boolean, resumes boolean, hops integer, follows boolean, queue text
+  c accept_call, result accept_result,
+  key uuid, -- NULL: `result` is all, and nothing is written
+  want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
+  resumes boolean, -- the message is dispatched, and ends the suspension of its session
+  hops integer,
+  follows boolean, -- it writes more rows than most messages (write_extra_rows)
+  queue text -- that it joins
 );
 
 -- Make an accept_result and an accept_outcome from named members. Postgres inlines them, so they cost nothing.

@@ -27,7 +27,7 @@ BEGIN
 END $$;
 
 -- The outcome of a call that writes nothing.
-CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION writes_nothing(c accept_call, result accept_result) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
   SELECT new_accept_outcome(c => c, result => result)
 $$;
 
@@ -162,14 +162,14 @@ BEGIN
     OR c.waiting_limit > 0 THEN
     result := check_limits(c);
     IF result.verdict IS NOT NULL THEN
-      RETURN unwritten(c, not_accepted(c, result, result.verdict));
+      RETURN writes_nothing(c, not_accepted(c, result, result.verdict));
     END IF;
     tries := tries AND coalesce(result.in_flight < c.in_flight_limit, true);
   END IF;
   IF c.sender_agent_type IS NOT NULL THEN
     work := work_of(c);
     IF work.hops > 16 THEN -- LIMITS.messageHopsMax
-      RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
+      RETURN writes_nothing(c, not_accepted(c, result, 'too_many_hops'));
     END IF;
     -- An agent that may work for several users says for which it sends.
     result.user_id := CASE WHEN cardinality(work.users) = 1 THEN work.users[1]
@@ -180,9 +180,9 @@ BEGIN
   IF in_session THEN
     session := join_session_of(c, result.user_id, tries, may_wait);
     IF session.refusal = 'later' THEN
-      RETURN unwritten(c, accept_later(result, 'session ' || c.requested_context));
+      RETURN writes_nothing(c, accept_later(result, 'session ' || c.requested_context));
     ELSIF session.refusal IS NOT NULL THEN
-      RETURN unwritten(c, not_accepted(c, result, session.refusal));
+      RETURN writes_nothing(c, not_accepted(c, result, session.refusal));
     END IF;
     result.user_id := coalesce(session.user_id, result.user_id);
     tries := session.tries;
@@ -191,13 +191,13 @@ BEGIN
   -- An agent may name no other user than that of its work or of the session.
   IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL
     AND result.user_id IS DISTINCT FROM c.user_id THEN
-    RETURN unwritten(c, not_accepted(c, result, 'other_user'));
+    RETURN writes_nothing(c, not_accepted(c, result, 'other_user'));
   END IF;
   -- 3. Target.
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
     want_type := assumed_type(c.tenant_id, CASE WHEN in_session THEN c.requested_context END);
     IF want_type IS NULL THEN
-      RETURN unwritten(c, not_accepted(c, result, 'target_required'));
+      RETURN writes_nothing(c, not_accepted(c, result, 'target_required'));
     END IF;
   END IF;
 
@@ -231,7 +231,7 @@ BEGIN
   IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL AND NOT is_registered(wish) THEN
     IF c.unavailable_text IS NULL THEN
       result.agent_type := want_type;
-      RETURN unwritten(c, not_accepted(c, result, 'target_unknown'));
+      RETURN writes_nothing(c, not_accepted(c, result, 'target_unknown'));
     END IF;
     error_code := 'TARGET_UNAVAILABLE';
     error_text := c.unavailable_text;
@@ -249,17 +249,17 @@ BEGIN
   IF may_wait THEN
     PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
   ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
-    RETURN unwritten(c, accept_later(result, 'message ' || key));
+    RETURN writes_nothing(c, accept_later(result, 'message ' || key));
   END IF;
   IF EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key) THEN
     result := not_accepted(c, result, NULL);
     IF result.verdict IS NOT NULL THEN
-      RETURN unwritten(c, result);
+      RETURN writes_nothing(c, result);
     END IF;
     -- The key has expired, or retention dropped its message first (after both times were shortened). The sweeper may be
     -- deleting it.
     IF NOT forget_key(key, may_wait) THEN
-      RETURN unwritten(c, accept_later(result, 'message ' || key));
+      RETURN writes_nothing(c, accept_later(result, 'message ' || key));
     END IF;
   END IF;
 

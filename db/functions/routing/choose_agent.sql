@@ -127,15 +127,17 @@ BEGIN
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
--- ends. If a whole sample is full, all agents are looked at, and those that got no dispatch for a second are noted as
--- full, so that the next samples leave them out. The others may have room in a moment. No row when all are full or none
--- fits.
+-- ends. No row when all are full or none fits. If a whole sample is full, all agents are looked at, and those that stay
+-- full are noted, so that the next samples leave them out. It looks at all because a session is refused if none is
+-- found; agents_to_fill, which runs every second, may miss one until its next call.
 CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type text)
   RETURNS TABLE (instance_id text, agent_type text)
   LANGUAGE plpgsql AS $$
 DECLARE
-  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
-  at_most integer := 8;
+  wish routing := new_routing(for_message => false, tenant_id => of_tenant);
+  sample_size CONSTANT integer := 8; -- as for a message (compared_agents.sql)
+  recheck_limit CONSTANT integer := 256; -- each costs a count of its load and the lock of its row
+  at_most integer := sample_size; -- then NULL: all
   c record;
   compared integer;
   full_ids text[];
@@ -149,7 +151,7 @@ BEGIN
       IF NOT c.is_full AND reserve_for_session(wish, (c.agent).instance_id, (c.agent).max_concurrent_sessions) THEN
         RETURN QUERY SELECT (c.agent).instance_id, (c.agent).agent_type;
         RETURN;
-      ELSIF c.is_full AND coalesce(c.last_dispatch_at < now() - interval '1 s', true) THEN
+      ELSIF c.is_full AND stays_full(c.last_dispatch_at) THEN
         full_ids := full_ids || (c.agent).instance_id;
       END IF;
     END LOOP;
@@ -159,7 +161,7 @@ BEGIN
     IF only_instance IS NOT NULL THEN
       RETURN;
     ELSIF compared IS DISTINCT FROM at_most THEN
-      IF rechecked OR NOT recheck_full(of_tenant, 256) THEN
+      IF rechecked OR NOT recheck_full(of_tenant, recheck_limit) THEN
         RETURN;
       END IF;
       rechecked := true;
@@ -175,7 +177,7 @@ CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type te
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+  wish routing := new_routing(for_message => false, tenant_id => of_tenant);
 BEGIN
   RETURN QUERY SELECT (c.agent).* FROM compared_agents(wish, only_instance, only_type, 8) c LIMIT 1;
   IF FOUND THEN

@@ -39,7 +39,7 @@ $$;
 CREATE FUNCTION agent_comparison(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
   RETURNS TABLE (is_full boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT (most_sessions > 0 AND l.load >= most_sessions)
-           OR (most_tasks > 0 AND wish.unwritten_ids IS NOT NULL AND tasks_are_full(wish, of_instance, most_tasks)),
+           OR (most_tasks > 0 AND wish.for_message AND tasks_are_full(wish, of_instance, most_tasks)),
          l.load,
          (SELECT d.created_at FROM dispatches d
          WHERE d.tenant_id = wish.tenant_id AND d.instance_id = of_instance AND d.dispatch_id >= since

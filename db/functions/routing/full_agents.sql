@@ -6,6 +6,11 @@
 -- Rows are written one by one, by their key: a plan for a list that was made while the table was small would read all
 -- agents of the tenant.
 
+-- Whether a full agent may be noted: it got no dispatch for a second. Any other may have room in a moment. Inlined.
+CREATE FUNCTION stays_full(last_dispatch_at timestamptz) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT coalesce(last_dispatch_at < now() - interval '1 s', true)
+$$;
+
 -- Writes when an agent was found full; NULL: it may have room.
 CREATE FUNCTION set_full_at(of_tenant text, of_instance text, at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

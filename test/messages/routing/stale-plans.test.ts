@@ -8,6 +8,7 @@ import { rowsRead } from '../../setup/rows-read.js';
 const CALLS = 50;
 /** Rows of agents that one call may read; a look at each agent of the tenant would read hundreds. */
 const ROWS_MOST = 20;
+const TAKE = `new_take_call(tenant_id => $1, instance_id => 'a', mesh_id => '${MESH}', epoch => 1, dispatch_ids => '{}', in_flight_limit => 1000)`;
 const database = await freshDatabase();
 const fixture = new RecordFixture(database);
 beforeEach(() => fixture.reset());
@@ -44,7 +45,7 @@ test.each([
   ["SELECT is_online($1, 'a//')", 'available'],
   [`SELECT agents_to_fill($1, '/worker/')`, 'available'],
   [`SELECT agents_to_fill($1, 'a//')`, 'available'],
-  [`SELECT take_messages($1, 'a', '${MESH}', 1, '{}', '{}', false, 1000)`, 'busy'],
+  [`SELECT take_messages(to_jsonb(${TAKE}))`, 'busy'],
   ["SELECT choose_routable($1, NULL, 'worker')", 'busy'],
   ["SELECT choose_routable($1, 'a', NULL)", 'busy'],
   ['SELECT route_wait($1, $2, now(), 1)', 'busy'],
