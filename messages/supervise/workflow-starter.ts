@@ -1,9 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
+/**
+ * Temporal comes after the message: what has just been written goes to its agent first. A wake-up at once has an answer reach its agent in 20 ms in place of
+ * 16, on two cores.
+ */
+const AFTER_MS = 50;
 /** Concurrent wake-ups, in all and of one tenant; few, for the reason in messages/dispatch/watcher.ts. */
 const AT_ONCE = 64;
 const OF_TENANT_AT_ONCE = 4;
@@ -27,8 +33,8 @@ export function createWorkflowStarter(
   });
 
   const run = (tenantId: string, work: () => Promise<void>, fields: Record<string, string>) => {
-    const task = turns
-      .run(tenantId, work)
+    const task = delay(AFTER_MS)
+      .then(() => turns.run(tenantId, work))
       .catch((error: unknown) =>
         log.warn({ ...fields, err: errorMessage(error) }, 'wake-up failed; the sweeper repeats it'),
       )
