@@ -3,7 +3,8 @@ import { A2aMessage, Task } from './a2a/a2a.js';
 import { Artifact, Part } from './a2a/parts.js';
 import { AgentCard, HeartbeatPayload, Skills, Tools } from './api/agents.js';
 import { AgentInputRequest, Usage } from './api/messages.js';
-import { ToolCallPayload, ToolResult } from './api/tools.js';
+import { ToolCallPayload, type ToolDelivery, ToolResult } from './api/tools.js';
+import type { FrameErrorCode } from './errors.js';
 import { LIMITS } from './limits.js';
 import { AgentType, InstanceId, JsonObject, Reason } from './primitives.js';
 
@@ -158,9 +159,23 @@ export const AGENT_FRAME_PAYLOADS = {
   close_request: z.object({ grace_seconds: z.number().min(0).max(3600).default(30), reason: Reason }),
 } as const;
 
+/** The payloads of frames to agents. */
+export interface PlatformPayloads {
+  welcome: WelcomePayload;
+  dispatch: DispatchPayload;
+  tool_call: ToolDelivery;
+  tool_result: ToolResult;
+  ping: { nonce?: string };
+  pong: { nonce?: string };
+  error: { code: FrameErrorCode; message: string; retryable: boolean };
+  close_request: { grace_seconds: number; reason?: string };
+  reauth_ok: ReauthOkPayload;
+}
+
 /** Frames that only the platform sends. */
-export const PLATFORM_FRAMES = ['welcome', 'dispatch', 'reauth_ok'] as const;
-export type PlatformFrameType = (typeof PLATFORM_FRAMES)[number];
+export type PlatformFrameType = Exclude<keyof PlatformPayloads, keyof typeof AGENT_FRAME_PAYLOADS>;
+const ONLY_PLATFORM: Record<PlatformFrameType, true> = { welcome: true, dispatch: true, reauth_ok: true };
+export const PLATFORM_FRAMES = Object.keys(ONLY_PLATFORM) as PlatformFrameType[];
 export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | PlatformFrameType;
 export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), ...PLATFORM_FRAMES];
 

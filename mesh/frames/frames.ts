@@ -1,19 +1,16 @@
 import type { z } from 'zod';
-import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import {
   AGENT_FRAME_PAYLOADS,
   CONTENT_FRAME_SHAPES,
   type ContentFrameType,
-  type DispatchPayload,
   FRAME_TYPES,
   FrameEnvelope,
   type FrameType,
   PLATFORM_FRAMES,
   type PlatformFrameType,
+  type PlatformPayloads,
   REPLY_FRAMES,
-  type ReauthOkPayload,
-  type WelcomePayload,
 } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
@@ -142,18 +139,6 @@ export function describe(error: z.ZodError | undefined, prefix = ''): string {
   return `${prefix}${first?.path.join('.') || 'frame'}: ${first?.message ?? 'does not fit'}`.slice(0, 500);
 }
 
-interface MeshPayloads {
-  welcome: WelcomePayload;
-  dispatch: DispatchPayload;
-  tool_call: ToolDelivery;
-  tool_result: ToolResult;
-  ping: { nonce?: string };
-  pong: { nonce?: string };
-  error: { code: FrameErrorCode; message: string; retryable: boolean };
-  close_request: { grace_seconds: number; reason?: string };
-  reauth_ok: ReauthOkPayload;
-}
-
 /**
  * The fields of a frame to an agent beside its payload. Only dispatches and tool calls bring an `id`; a dispatch keeps
  * it when it is sent again.
@@ -176,9 +161,9 @@ export function unfitAnswer(problem: string): string {
 }
 
 /** Encodes a frame of the mesh. */
-export function encodeFrame<Type extends keyof MeshPayloads>(
+export function encodeFrame<Type extends keyof PlatformPayloads>(
   type: Type,
-  payload: MeshPayloads[Type],
+  payload: PlatformPayloads[Type],
   context: FrameContext = {},
 ): string {
   const [, trace_id, parent_span_id] = context.traceparent?.split('-') ?? [];
