@@ -171,10 +171,10 @@ test('lists of a session are planned for the months of the session alone', async
   expect(await monthsOf((db) => messages(db, 'early-and-late', 1))).toEqual(suffixes(3));
 });
 
-/** More messages of a session than are counted, of this moment, and an event for each. */
+/** More messages of a session than are counted, of this moment, and an event for each. No other message of this file has such an id. */
 async function manyMessages(session: string): Promise<void> {
   await database.query(
-    `WITH made AS (SELECT id_bound('msg', now() - n * interval '1 ms') || '-7000-8000-' || lpad(n || '00', 12, '0') AS id FROM generate_series(1, $3::int) n),
+    `WITH made AS (SELECT id_bound('msg', now() - n * interval '1 ms') || '-7000-9000-' || lpad(n || '00', 12, '0') AS id FROM generate_series(1, $3::int) n),
      events AS (
        INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, types, events)
        SELECT uuid_of($1), uuid_of(id), session_uuid(uuid_of($1), $2), $2, uuid_of(id), event_bit('message.received'), '[{}]' FROM made)

@@ -31,8 +31,10 @@ test('the wake-ups of a tenant with thousands leave room for those of others', a
   const temporal = new SlowTemporal();
   const starter = createWorkflowStarter(temporal, createLogger({ level: 'silent' }));
   for (let count = 0; count < 2_000; count += 1) starter.message(messageOf(FLOOD));
+  await until(() => temporal.asked.length >= 4);
   expect(temporal.asked).toEqual(Array(4).fill(FLOOD));
   starter.message(messageOf(OTHER));
+  await until(() => temporal.asked.length >= 5);
   expect(temporal.asked.at(-1)).toBe(OTHER);
   // Those beyond the bound are left to the sweeper.
   for (let count = 0; count < 2_000; count += 1) {

@@ -209,8 +209,8 @@ BEGIN
   settled AS (
     DELETE FROM counted_usage k USING counted c
       WHERE c.ended = 1 AND k.tenant_id = c.tenant_id AND k.message_id = c.message_id)
-  -- A row for each message received, message ended, use of a model, and dispatch ended. A short message without reported
-  -- tokens has the second and the last only.
+  -- A row for each message received, message ended, use of a model, and dispatch ended. A short message without
+  -- reported tokens has the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
     SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0,
            c.user_id, c.credential_id, c.want_agent_type FROM counted c WHERE c.received <> c.ended
