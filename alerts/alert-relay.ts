@@ -10,13 +10,13 @@ import { fire, type Matched, matchLeftBehind, matchShared } from './relay-batch.
 import { COMPILED_IN_SHARED, RuleCache } from './rule-cache.js';
 import { readStates, saveStates } from './rule-states.js';
 
-/** Of events, with a cursor for all tenants, and one for each tenant that is left behind. */
+/** The name of the relay's cursors in `event_cursors`: one for all tenants, and one for each that is left behind. */
 const CONSUMER = 'alerts';
 /** Events of one transaction. */
 const BATCH = 500;
-/** Between two looks for events, to which another process gave their positions: of its own this one is told. */
+/** How often the relay looks for events that another process has put in order. For this process's own, `wake` is called. */
 const INTERVAL_MS = 1_000;
-/** Between two looks for tenants that are left behind: this process knows of its own at once. */
+/** How often it looks for tenants that another process has left behind. It knows its own at once. */
 const LEFT_BEHIND_INTERVAL_MS = 1_000;
 
 export interface AlertRelayDeps {
@@ -71,7 +71,7 @@ class AlertRelay {
       const fired = await this.#fire(tx, matched);
       hasFired = fired.hasFired;
       const next = matched[fired.taken];
-      // The tenants whose share ended after the last event that was taken have it again in the next batch.
+      // A tenant whose share ended behind the last event that was taken is not left behind yet: the next batch has its event again.
       const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
       left = behind.filter(({ position }) => position < reached);
       await leaveBehind(tx, CONSUMER, left);

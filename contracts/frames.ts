@@ -108,7 +108,7 @@ export const DispatchChunkPayload = z.object({
 export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
 
 /** Text or any object. An object with the `kind` of a task or a message must be a valid one. */
-const AgentResult = z
+const ResultContent = z
   .union([z.string(), JsonObject])
   .transform((result, context): Task | A2aMessage | string | Record<string, unknown> => {
     const kind = typeof result === 'object' ? result.kind : undefined;
@@ -122,7 +122,7 @@ const AgentResult = z
 const AgentTask = Task.extend({ contextId: z.string().default('') });
 
 export const DispatchResultPayload = z.object({
-  result: AgentResult,
+  result: ResultContent,
   status: z
     .object({ state: z.enum(['completed', 'input-required', 'failed']), input_request: AgentInputRequest.optional() })
     .optional(),

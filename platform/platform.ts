@@ -185,8 +185,8 @@ async function startRoles(
   // Links in deliveries name the API: where this process has it, only once it listens.
   if (!roles.has('api')) worker?.startAlerts();
   if (roles.has('knowledge')) {
-    const worker = await runKnowledgeWorker(workerDeps, services);
-    stops.add(() => worker.stop());
+    const knowledgeWorker = await runKnowledgeWorker(workerDeps, services);
+    stops.add(() => knowledgeWorker.stop());
   }
   if (roles.has('mesh') || roles.has('worker')) {
     const { db, dispatches } = services;

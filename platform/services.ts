@@ -22,7 +22,7 @@ import { createDispatches } from '../messages/dispatch/dispatch-store.js';
 import { NO_NODES } from '../messages/dispatch/nodes.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { ChangeReader } from '../messages/stream/change-reader.js';
-import { LocalEnds } from '../messages/stream/local-ends.js';
+import { LocalNews } from '../messages/stream/local-news.js';
 import { MemoryBus } from '../messages/stream/memory-bus.js';
 import { RedisBus } from '../messages/stream/redis-bus.js';
 import { Advancer } from '../messages/supervise/advance.js';
@@ -137,12 +137,12 @@ export async function createServices(options: {
   keyWatch.start();
   const advancer = new Advancer(() => core);
   const advance = (ref: MessageInput) => advancer.advance(ref);
-  const ends = new LocalEnds();
+  const local = new LocalNews();
   const changes = new ChangeReader(db, clocks);
   const core: MessageCore = {
     db,
     bus,
-    ends,
+    local,
     changes,
     log,
     workflowStarter,

@@ -34,7 +34,7 @@ export function startTools(services: Services, link: NodeLink, meshId: string) {
       db,
       log,
       bus,
-      ends: core.ends,
+      local: core.local,
       meshId,
       watch,
       workflowStarter,

@@ -145,7 +145,7 @@ export class ToolCalls {
     if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
     leave();
     try {
-      const approval = await this.#options.approvals.approve({ request: bound, executor, verdict }, cancellation);
+      const approval = await this.#options.approvals.hold({ request: bound, executor, verdict }, cancellation);
       return await this.#runApproved(bound, approval, cancellation);
     } finally {
       leaveHeld();

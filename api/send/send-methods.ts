@@ -93,7 +93,7 @@ export function createSendMethods({
         signal: context.signal,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const task = live && (await liveTask(live, wait, core.ends));
+      const task = live && (await liveTask(live, wait, core.local));
       if (task) return task;
       if (writtenRow && !blocking) return taskOf(writtenRow, null, wait);
       return waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, writtenRow);

@@ -34,7 +34,7 @@ export function readIngestJob(db: Pick<Db, 'tenant'>, { tenant_id, job_id }: Job
 }
 
 /** Ends the job if all its documents have ended. */
-export function progressOf(db: Pick<Db, 'tenant'>, job: IngestJob): Promise<IngestProgress> {
+export function endIfDone(db: Pick<Db, 'tenant'>, job: IngestJob): Promise<IngestProgress> {
   return db.tenant(job.tenant_id, async (tx) => {
     const ended = await endJobIfDone(tx, job);
     const [counts] = await tx.query<{ total: number; done: number; failed: number }>(

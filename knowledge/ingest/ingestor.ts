@@ -15,7 +15,7 @@ import {
   noteProgress,
   type PendingDocument,
 } from './documents.js';
-import { type IngestJob, type IngestProgress, progressOf, readIngestJob } from './ingest-job.js';
+import { endIfDone, type IngestJob, type IngestProgress, readIngestJob } from './ingest-job.js';
 import type { JobRef } from './jobs.js';
 import { type Piece, PieceQueue, type Version } from './pieces.js';
 import { type PrepareDeps, prepareDocument } from './prepare-document.js';
@@ -60,7 +60,7 @@ export class Ingestor {
       await this.#forgive(job, slice, error, signal);
       throw error;
     }
-    return progressOf(db, job);
+    return endIfDone(db, job);
   }
 
   /** Takes the attempt back of what an outage cut off. Where even that fails the attempt counts, as it does when the process dies. */

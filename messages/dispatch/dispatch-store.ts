@@ -23,7 +23,7 @@ import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { type TakenRow, takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'local' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type DispatchId = Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>;
 type FoundState = { dispatch_id: string; state: DispatchState };
 
@@ -105,7 +105,7 @@ class DispatchStore implements Dispatches {
       'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS session_id',
       [tenant_id, message_id, dispatch_id, reason, nothingSent, newEventId()],
     );
-    // The message's next step takes round trips. By then the taker has been told that the agent was not reached, and leaves it alone.
+    // The message's next step takes round trips. By then the taker has heard of a dispatch that was begun in vain, and leaves its agent alone.
     if (row?.session_id && !restsFirst) this.#core.advance({ tenant_id, message_id, session_id: row.session_id });
   }
 
@@ -215,7 +215,7 @@ class DispatchStore implements Dispatches {
     const messageState = state === 'completed' ? 'completed' : 'failed';
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
-    if (isFirst) this.#core.ends.note(message_id, { ...message, instance_id, agent_type });
+    if (isFirst) this.#core.local.note(message_id, { ...message, instance_id, agent_type });
     this.#announce(ref, woken ?? [], { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });

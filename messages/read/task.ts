@@ -6,7 +6,7 @@ import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { senderOf } from '../../contracts/permissions.js';
 import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
-import type { LocalEnds } from '../stream/local-ends.js';
+import type { LocalNews } from '../stream/local-news.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
@@ -176,7 +176,7 @@ export interface TaskWait {
 export async function liveTask(
   live: LiveMessage,
   options: TaskWait,
-  ends: Pick<LocalEnds, 'wakeWhenHeld'>,
+  local: Pick<LocalNews, 'onToolRequest'>,
 ): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
   const ended = await new Promise<DispatchEnd | null>((resolve) => {
@@ -186,7 +186,7 @@ export async function liveTask(
       resolve(end);
     };
     const timer = setTimeout(stop, Math.min(options.until - Date.now(), LIVE_MS), null);
-    const wakeUp = ends.wakeWhenHeld(live.row.message_id, () => stop(null));
+    const wakeUp = local.onToolRequest(live.row.message_id, () => stop(null));
     void live.ended.then(stop);
   });
   const end = ended?.message;

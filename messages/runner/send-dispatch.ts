@@ -19,7 +19,7 @@ const LOST = { state: 'lost' } as const;
 /** The error code of a message if the agent's handler failed. */
 const HANDLER_FAILED = 'HANDLER_ERROR';
 
-type Delivery = () => Promise<TransportResult>;
+type Sending = () => Promise<TransportResult>;
 
 /** Dispatches that have ended, for metrics. */
 export interface DispatchCounts {
@@ -84,7 +84,7 @@ export class DispatchSender {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
   }
 
-  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
+  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Sending): Promise<DispatchEnd> {
     const startedAtMs = performance.now();
     running.open = open;
     running.enter('sending');
@@ -109,7 +109,7 @@ export class DispatchSender {
     counts.ms += ms;
   }
 
-  async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<TransportResult> {
+  async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Sending): Promise<TransportResult> {
     if (running.stopped) return { state: 'not_sent', reason: 'AGENT_DISCONNECTED' };
     try {
       return await deliver();

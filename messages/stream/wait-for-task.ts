@@ -12,7 +12,7 @@ import { EventQueue } from './event-queue.js';
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
 
-export type TaskCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'changes'>;
+export type TaskCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'local' | 'changes'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function endsCall(state: string): boolean {
@@ -72,7 +72,7 @@ export async function waitForTask(
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.rereadMs), signal);
-  using end = core.ends.follow(ref.message_id);
+  using end = core.local.follow(ref.message_id);
   let before = written;
   if (before) await nextChange(); // the bus retains notices of the time between the commit and here
   let known: Known | undefined;

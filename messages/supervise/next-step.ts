@@ -108,8 +108,8 @@ async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
 }
 
 /** Delivers held output that a human has approved: the message ends, or waits for the answer to its agent's question. */
-async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: number): Promise<Step> {
-  const state = await deliverHeld(context.tx, context.row, held, inputExpiryMs);
+async function deliverStep(context: Context, held: HeldOutput): Promise<Step> {
+  const state = await deliverHeld(context.tx, context.row, held, context.limits.inputExpiryMs);
   if (state === 'input-required') return stoppedStep(context, { kind: 'asked' });
   return { kind: 'done', state, agent_type: context.row.agent_type };
 }
@@ -130,9 +130,9 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
 }
 
 /** Decides the step of a locked message. `waiting` in messages/read/waits.ts computes the same for callers, from the row. */
-async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
+async function stepOf(context: Context): Promise<QueuedStep> {
   const step = await stepBeforeQueue(context);
-  return step ? { step, queue: null } : roomStep(context, queueWaitMs);
+  return step ? { step, queue: null } : roomStep(context);
 }
 
 /** Locks the session of a message, before the message; null when the message has ended or does not exist. */
@@ -186,13 +186,13 @@ function stepBy(core: MessageCore, ref: MessageRef, by: Looker, known: KnownVerd
     const row = await lockRow(tx, ref, by);
     if (!session || !row) return { ...UNLOCKED, step: await doneStep(tx, ref) };
     const gate = new PolicyGate(core, tx, row, known);
-    const context = { tx, row, session, gate, now };
+    const context = { tx, row, session, gate, now, limits: core.limits };
     const isWatched = row.supervised_at !== null;
     if (row.held_output && row.state === 'working') {
-      const step = await deliverStep(context, row.held_output, core.limits.inputExpiryMs);
+      const step = await deliverStep(context, row.held_output);
       return { row, queue: null, step, hasChanged: true, isWatched };
     }
-    const queuedStep = await stepOf(context, core.limits.queueWaitMs);
+    const queuedStep = await stepOf(context);
     return { row, ...queuedStep, hasChanged: gate.hasAsked, isWatched };
   });
 }

@@ -1,5 +1,6 @@
 import type { Tx } from '../../db/pool.js';
 import { targetWaitedText } from '../accept/targets.js';
+import type { MessageCore } from '../core.js';
 import type { RunningRow, SessionBinding } from '../read/rows.js';
 import { failedStep } from './failed-step.js';
 import type { GatedRow } from './policy-step.js';
@@ -23,7 +24,7 @@ interface RoomWait {
 }
 
 /** Puts a message that rests into its queue, and reads how long it may wait there. @param offlineMs while no agent of its target is online */
-async function queued(
+async function joinQueue(
   tx: Tx,
   { tenant_id, message_id, session_id }: RunningRow,
   now: Date,
@@ -54,12 +55,13 @@ export interface LockedMessage {
   row: GatedRow;
   session: SessionBinding;
   now: Date;
+  limits: MessageCore['limits'];
 }
 
 /** The step of a message that waits only for an agent with room. */
-export async function roomStep(context: LockedMessage, offlineMs: number): Promise<QueuedStep> {
-  const { tx, row, session, now } = context;
-  const { queue, since, left_ms, waited_ms, agent_has_room } = await queued(tx, row, now, offlineMs);
+export async function roomStep(context: LockedMessage): Promise<QueuedStep> {
+  const { tx, row, session, now, limits } = context;
+  const { queue, since, left_ms, waited_ms, agent_has_room } = await joinQueue(tx, row, now, limits.queueWaitMs);
   const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
   const isLate = left_ms <= 0 && !(agent_has_room && -left_ms < lateMs);
   if (isLate) {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { LiveMessage } from '../../messages/dispatch/dispatches.js';
 import { liveTask } from '../../messages/read/task.js';
-import { LocalEnds } from '../../messages/stream/local-ends.js';
+import { LocalNews } from '../../messages/stream/local-news.js';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -9,15 +9,15 @@ afterEach(() => {
 
 test('a blocking caller is woken as a human is asked about a tool call, although its dispatch goes on', async () => {
   vi.useFakeTimers(); // the time after which it looks anyway never comes
-  const ends = new LocalEnds();
+  const local = new LocalNews();
   const live = { row: { message_id: 'msg_1' }, ended: new Promise(() => undefined) } as unknown as LiveMessage;
   const waiting = liveTask(
     live,
     { blocking: true, until: Date.now() + 60_000, signal: () => new AbortController().signal },
-    ends,
+    local,
   );
-  ends.noteHeldCall('msg_2');
-  ends.noteHeldCall('msg_1');
+  local.noteToolRequest('msg_2');
+  local.noteToolRequest('msg_1');
   expect(await waiting).toBeNull();
   expect(vi.getTimerCount()).toBe(0);
 });

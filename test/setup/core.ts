@@ -6,7 +6,7 @@ import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { NO_NODES } from '../../messages/dispatch/nodes.js';
 import { ChangeReader } from '../../messages/stream/change-reader.js';
-import { LocalEnds } from '../../messages/stream/local-ends.js';
+import { LocalNews } from '../../messages/stream/local-news.js';
 import { MemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
@@ -46,11 +46,11 @@ export function messageCore(
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
   const advance = () => undefined;
   const looks = new ChangeReader(db, settings.clocks);
-  const ends = new LocalEnds();
+  const local = new LocalNews();
   return {
     db,
     bus,
-    ends,
+    local,
     changes: looks,
     log,
     workflowStarter,

@@ -53,7 +53,7 @@ export function toolCalls({ core, outbound, tokens, meshId = 'alone', ...deps }:
       db,
       log,
       bus,
-      ends: core.ends,
+      local: core.local,
       meshId,
       watch,
       workflowStarter,

@@ -47,7 +47,7 @@ export class DecisionWatch {
   }
 
   /** Resolves when the request is over, or the signal is aborted. */
-  async over({ tenant_id, message_id }: MessageRef, requestId: string, signal: AbortSignal): Promise<void> {
+  async untilOver({ tenant_id, message_id }: MessageRef, requestId: string, signal: AbortSignal): Promise<void> {
     const { bus } = this.#options;
     let resolve: () => void = () => undefined;
     const over = new Promise<void>((settle) => {
@@ -72,7 +72,7 @@ export class DecisionWatch {
   async #check(tenantId: string, requestId: string): Promise<void> {
     const { db, log } = this.#options;
     try {
-      if (!(await isOpenRequest(db, tenantId, requestId))) this.#over(requestId);
+      if (!(await isOpenRequest(db, tenantId, requestId))) this.#tell(requestId);
     } catch (error) {
       // The next look finds it.
       log.warn({ err: errorMessage(error), input_request_id: requestId }, 'a decision could not be read');
@@ -86,10 +86,10 @@ export class DecisionWatch {
     }
     const { now, requestIds } = await decidedSince(this.#options.db, this.#options.meshId, this.#lookedAt);
     this.#lookedAt = now;
-    for (const requestId of requestIds) this.#over(requestId);
+    for (const requestId of requestIds) this.#tell(requestId);
   }
 
-  #over(requestId: string): void {
+  #tell(requestId: string): void {
     for (const resolve of this.#waiting.get(requestId) ?? []) resolve();
   }
 }

@@ -31,9 +31,9 @@ export interface ToolApprovalsOptions {
   log: Logger;
   /** This process. */
   meshId: string;
-  watch: Pick<DecisionWatch, 'over'>;
+  watch: Pick<DecisionWatch, 'untilOver'>;
   bus: Pick<MessageCore['bus'], 'publish'>;
-  ends: Pick<MessageCore['ends'], 'noteHeldCall'>;
+  local: Pick<MessageCore['local'], 'noteToolRequest'>;
   workflowStarter: Pick<MessageCore['workflowStarter'], 'message'>;
   /** An agent may have got room. Never throws. */
   fill(agent: AgentRef): void;
@@ -59,7 +59,7 @@ interface AskedCall {
 }
 
 /**
- * Tool calls that a human has to approve are held: here, and on the record, where any later dispatch finds the decision (docs/domains.md#a-tool-call). `approve`
+ * Tool calls that a human has to approve are held: here, and on the record, where any later dispatch finds the decision (docs/domains.md#a-tool-call). `hold`
  * holds a call and waits until it may use its grant; the caller then makes the call, and either `settle`s its outcome or returns the grant (`returnGrant`).
  * When another process takes the dispatch over, `takeOver` finds the calls that it held, and `resume` waits on for each.
  */
@@ -74,7 +74,7 @@ export class ToolApprovals {
    * Asks a human about a call, or finds what was decided about it, and waits for the decision. The call's deadline stands still meanwhile.
    * @throws PlatformError when the record cannot be written: nobody was asked
    */
-  async approve({ request, executor, verdict }: AskedCall, cancellation: CallCancellation): Promise<Approval> {
+  async hold({ request, executor, verdict }: AskedCall, cancellation: CallCancellation): Promise<Approval> {
     const { db, meshId } = this.#options;
     const { payload, parent } = request;
     if (!parent?.dispatch)
@@ -92,7 +92,7 @@ export class ToolApprovals {
         return approvalOf(answer, useId);
       held.begin();
       if (answer.kind === 'waits') return await this.#awaitDecision(held, answer.request_id);
-      await this.#options.watch.over(dispatch, answer.request_id, until);
+      await this.#options.watch.untilOver(dispatch, answer.request_id, until);
       if (until.aborted) return { refused: withoutDecision(cancellation) };
     }
   }
@@ -159,7 +159,7 @@ export class ToolApprovals {
     const { db, log, watch } = this.#options;
     request.whileHeld?.waitsFor(requestId);
     for (;;) {
-      await watch.over(dispatch, requestId, until);
+      await watch.untilOver(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);
       const answer = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
       if (until.aborted && NO_DECISION.includes(answer.kind)) return { refused: withoutDecision(cancellation) };
@@ -175,9 +175,9 @@ export class ToolApprovals {
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
   #announce(message: HeldCall['dispatch'], { freed_id }: Pick<GrantAnswer, 'freed_id'>): void {
-    const { bus, ends, workflowStarter, fill } = this.#options;
+    const { bus, local, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
-    ends.noteHeldCall(message_id);
+    local.noteToolRequest(message_id);
     bus.publish(tenant_id, message_id, { kind: 'changed' });
     workflowStarter.message({ tenant_id, message_id, session_id });
     if (freed_id !== null) fill({ tenant_id, instance_id: freed_id });

@@ -21,12 +21,12 @@ export interface LocalEnd extends Disposable {
   ended?: EndedRow;
 }
 
-/** Passes the ends of messages that this process writes to its waiting calls, so that these need not read the row. */
-export class LocalEnds {
+/** What this process itself writes about a message for which one of its calls waits. So the call need not read the row, or wait for the bus. */
+export class LocalNews {
   readonly #awaited = new Map<string, LocalEnd>();
   readonly #onHeld = new Map<string, () => void>();
 
-  /** Only one call at a time follows a message: the one that sent it. */
+  /** The latest call that follows a message is told. Any other reads the row. */
   follow(messageId: string): LocalEnd {
     const end: LocalEnd = { [Symbol.dispose]: () => void this.#awaited.delete(messageId) };
     this.#awaited.set(messageId, end);
@@ -39,14 +39,14 @@ export class LocalEnds {
     if (awaited) awaited.ended = ended;
   }
 
-  /** Calls `wake` once this process holds a tool call of the message. One caller at a time, as in `follow`. */
-  wakeWhenHeld(messageId: string, wake: () => void): Disposable {
+  /** Calls `wake` at the next `noteToolRequest`: the caller then reads the row. One caller at a time, as in `follow`. */
+  onToolRequest(messageId: string, wake: () => void): Disposable {
     this.#onHeld.set(messageId, wake);
     return { [Symbol.dispose]: () => void this.#onHeld.delete(messageId) };
   }
 
-  /** Called after the commit: a tool call of the message is held, or a held one was withdrawn, or the message has failed with it. */
-  noteHeldCall(messageId: string): void {
+  /** Called after the commit: a request about a tool call was opened or withdrawn, or has failed the message. */
+  noteToolRequest(messageId: string): void {
     this.#onHeld.get(messageId)?.();
   }
 }
