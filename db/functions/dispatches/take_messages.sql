@@ -256,7 +256,7 @@ DECLARE
   tenant_left integer;
 BEGIN
   PERFORM act_for_tenant(c.tenant_id);
-  IF NOT any_queued(c.tenant_id) THEN
+  IF NOT tenant_has_queued(c.tenant_id) THEN
     RETURN '{}';
   END IF;
   tenant_left := c.in_flight_limit - in_flight(c.tenant_id, c.in_flight_limit);

@@ -206,9 +206,9 @@ BEGIN
     session_agent_type => session.agent_type, want_instance_id => c.want_instance_id, want_agent_type => want_type,
     want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, any_mesh => c.any_mesh, unwritten_ids => unwritten_ids);
   -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
-  IF tries AND any_queued(c.tenant_id) THEN
+  IF tries AND tenant_has_queued(c.tenant_id) THEN
     queue := queue_for(wish);
-    has_queue := is_queued(c.tenant_id, queue);
+    has_queue := queue_has_messages(c.tenant_id, queue);
     IF has_queue AND in_session THEN
       has_queue := NOT holds_slot_here(wish);
     END IF;

@@ -55,7 +55,7 @@ BEGIN
       WHERE x.agent_type = wish.want_agent_type AND x.has_room AND NOT is_saturated(x)
         AND has_skill(x, wish.want_skill_id) LOOP
     CONTINUE WHEN NOT is_reached(wish, a.deployment_mode, a.mesh_id)
-      OR has_queued(wish.tenant_id, a.instance_id, a.agent_type)
+      OR agent_has_queued(wish.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(wish.tenant_id, a.instance_id, a.agent_type) OR load_for(wish, a.instance_id) > 0;
     IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
       RETURN chosen_row(wish, a);
