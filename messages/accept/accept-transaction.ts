@@ -153,7 +153,7 @@ export interface AcceptRow {
   waiting: number | null;
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
-  /** With `queued` the queue that it joined, if that was empty or was not looked up; else null. */
+  /** With `queued` the queue that it joined, unless it waits behind others (also where that was not looked up); else null. */
   new_queue: string | null;
 }
 

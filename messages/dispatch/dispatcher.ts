@@ -106,7 +106,7 @@ export class Dispatcher {
     this.#options.core.workflowStarter.message({ tenant_id, message_id, session_id });
   }
 
-  /** A message has joined a queue. If an agent of another node has room, that node is notified; else, if the queue was empty, agents are looked for. */
+  /** A message has joined a queue. If an agent of another node has room, that node is notified; else, unless it waits behind others, agents are looked for. */
   #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, new_queue }: AcceptRow): void {
     const { nodes } = this.#options.core;
     if (instance_id !== null) nodes.fill({ tenant_id, instance_id }, mesh_id);

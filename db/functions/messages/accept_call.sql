@@ -53,7 +53,7 @@ CREATE TYPE accept_result AS (
   user_id text, -- of each message that is written
   in_flight integer, queued integer, waiting integer, -- where they were counted
   awaits text, -- with `later`: the lock
-  new_queue text -- the queue of a queued message, if nothing waited there before, or that was not looked up
+  new_queue text -- the queue of a queued message, unless it waits behind others; also where that was not looked up
 );
 
 -- What becomes of a call, before its message is written.

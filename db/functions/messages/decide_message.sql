@@ -155,7 +155,7 @@ DECLARE
   dispatched boolean;
   work agent_work; -- of the agent that sends it
   queue text; -- that it joins
-  has_queue boolean; -- others wait in it; NULL: not looked up
+  goes_behind boolean; -- it waits behind others of its queue; NULL: not looked up
 BEGIN
   -- 1. Bounds, and how many agents the message came through.
   IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0
@@ -208,13 +208,13 @@ BEGIN
   -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND tenant_has_queued(c.tenant_id) THEN
     queue := queue_for(wish);
-    has_queue := queue_has_messages(c.tenant_id, queue);
-    IF has_queue AND in_session THEN
-      has_queue := NOT holds_slot_here(wish);
+    goes_behind := queue_has_messages(c.tenant_id, queue);
+    IF goes_behind AND in_session THEN
+      goes_behind := NOT holds_slot_here(wish);
     END IF;
   END IF;
   -- 5. Agent.
-  IF tries AND has_queue IS NOT TRUE THEN
+  IF tries AND goes_behind IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
         AND is_reached(wish, known.deployment_mode, known.mesh_id) THEN
       agent := known;
@@ -278,5 +278,5 @@ BEGIN
       mesh_id => coalesce(agent.mesh_id, elsewhere.mesh_id), public_url => agent.public_url,
       agent_card => agent.agent_card, dispatch_auth => encode(agent.dispatch_auth, 'hex'),
       user_id => coalesce(result.user_id, c.user_id), in_flight => result.in_flight, queued => result.queued,
-      waiting => result.waiting, new_queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
+      waiting => result.waiting, new_queue => CASE WHEN goes_behind IS NOT TRUE THEN queue END));
 END $$;
