@@ -31,10 +31,10 @@ CREATE FUNCTION writes_nothing(c accept_call, result accept_result) RETURNS acce
   SELECT new_accept_outcome(c => c, result => result)
 $$;
 
--- The first state of a message that is written.
+-- The first state of a message that is written. NULL for a verdict that is forgotten here: messages.state refuses it.
 CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'rests' THEN 'submitted' WHEN 'queued' THEN 'submitted'
-    WHEN 'asked' THEN 'input-required' ELSE 'failed' END
+    WHEN 'asked' THEN 'input-required' WHEN 'denied' THEN 'failed' WHEN 'unavailable' THEN 'failed' END
 $$;
 
 -- Whether the session of a message holds a slot already, on an agent that is reached from here. Then the message need
