@@ -63,7 +63,7 @@ CREATE TYPE accept_outcome AS (
   want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
   resumes boolean, -- the message is dispatched, and ends the suspension of its session
   hops integer,
-  follows boolean, -- it writes more rows than most messages (write_extra_rows)
+  has_extra_rows boolean, -- it writes more rows than most messages (write_extra_rows)
   queue text -- that it joins
 );
 
@@ -84,10 +84,10 @@ $$;
 CREATE FUNCTION new_accept_outcome(
   c accept_call DEFAULT NULL, result accept_result DEFAULT NULL, key uuid DEFAULT NULL, want_type text DEFAULT NULL,
   agent chosen_agent DEFAULT NULL, error_code text DEFAULT NULL, error_text text DEFAULT NULL,
-  ordered boolean DEFAULT NULL, resumes boolean DEFAULT NULL, hops integer DEFAULT NULL, follows boolean DEFAULT NULL,
-  queue text DEFAULT NULL
+  ordered boolean DEFAULT NULL, resumes boolean DEFAULT NULL, hops integer DEFAULT NULL,
+  has_extra_rows boolean DEFAULT NULL, queue text DEFAULT NULL
 ) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
-  SELECT (c, result, key, want_type, agent, error_code, error_text, ordered, resumes, hops, follows,
+  SELECT (c, result, key, want_type, agent, error_code, error_text, ordered, resumes, hops, has_extra_rows,
     queue)::accept_outcome
 $$;
 

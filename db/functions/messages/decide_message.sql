@@ -270,7 +270,7 @@ BEGIN
     error_text => coalesce(error_text, c.decision #>> '{error,message}'), ordered => coalesce(session.ordered, false),
     resumes => coalesce(session.resumes AND dispatched, false),
     hops => coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
-    follows => c.decision IS NOT NULL OR is_late(c.message_id), queue => queue,
+    has_extra_rows => c.decision IS NOT NULL OR is_late(c.message_id), queue => queue,
     result => new_accept_result(verdict => result.verdict, state => first_state(result.verdict),
       message_id => c.message_id, session_id => c.session_id, accepted_at => now(),
       instance_id => coalesce(agent.instance_id, elsewhere.instance_id), agent_type => agent.agent_type,
