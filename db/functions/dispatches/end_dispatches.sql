@@ -76,7 +76,7 @@ BEGIN
     -- itself.
     IF taken IS NULL AND (c.take_dispatch IS NULL OR take_again IS NOT TRUE) THEN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
-      PERFORM recheck_full(c.tenant_id, 2);
+      PERFORM recheck_full(c.tenant_id, 2); -- two, as in take_messages
     END IF;
   END IF;
   IF e.approved THEN

@@ -225,6 +225,8 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
+  -- It reads eight more than it may take, because some are passed over: another transaction has their session, they
+  -- move to another queue or need room that is used up.
   FOR w IN SELECT * FROM next_queued(a, coalesce(room_left > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
@@ -271,6 +273,7 @@ BEGIN
   IF a.full_at IS NOT NULL THEN
     PERFORM set_full_at(c.tenant_id, c.instance_id, NULL);
   END IF;
+  -- Only two agents, because every call does this, and each costs a count of its load and the lock of its row.
   PERFORM recheck_full(c.tenant_id, 2);
   RETURN take_for(c, a, tenant_left);
 END $$;
