@@ -94,12 +94,12 @@ export class Dispatcher {
   /** The dispatch that the accept transaction may open, if this process has room to send it. */
   #offer({ tenant_id, want_agent_type }: NewMessage): DispatchOffer {
     const { runner, reachesNodes } = this.#options;
-    const any_mesh = reachesNodes();
-    if (!runner?.hasRoomFor(tenant_id)) return { any_mesh };
+    const reaches_nodes = reachesNodes();
+    if (!runner?.hasRoomFor(tenant_id)) return { reaches_nodes };
     const dispatch_id = newId('dsp');
-    if (!runner.reserve(dispatch_id)) return { any_mesh };
+    if (!runner.reserve(dispatch_id)) return { reaches_nodes };
     const idle_ids = want_agent_type === null ? [] : this.#idle.some(tenant_id, want_agent_type, IDLE_OFFERED);
-    return { any_mesh, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
+    return { reaches_nodes, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
   }
 
   #watchAtOnce({ tenant_id }: NewMessage, { message_id, session_id }: AcceptRow): void {

@@ -21,7 +21,7 @@ CREATE TYPE accept_call AS (
   -- The error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
   unavailable_text text,
   dispatch_id text, -- of the dispatch that the process may open; NULL: it opens none
-  mesh_id text, any_mesh boolean, -- as in `routing`
+  mesh_id text, reaches_nodes boolean, -- as in `routing`
   idle_ids text[], -- agents that may have nothing to do
   event_id text, -- of the first of session.created, message.received, dispatch.sent and message.error
   -- What policies and guards have to say of the message; NULL for most. With `error`, `input_request`, `undecided` or

@@ -146,7 +146,7 @@ DECLARE
   session joined_session; -- of the one that it names
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
-  tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
+  tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.reaches_nodes, false); -- an agent may be chosen now
   wish routing;
   agent chosen_agent;
   elsewhere chosen_agent; -- with room, and another node sends to it
@@ -204,7 +204,8 @@ BEGIN
   wish := new_routing(tenant_id => c.tenant_id, session_id => CASE WHEN in_session THEN c.session_id END,
     reserves_on => session.reserves_on, session_instance_id => session.instance_id,
     session_agent_type => session.agent_type, want_instance_id => c.want_instance_id, want_agent_type => want_type,
-    want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, any_mesh => c.any_mesh, unwritten_ids => unwritten_ids);
+    want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, reaches_nodes => c.reaches_nodes,
+    unwritten_ids => unwritten_ids);
   -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND tenant_has_queued(c.tenant_id) THEN
     queue := queue_for(wish);

@@ -4,8 +4,8 @@
 -- Whether the process that asks sends to an agent, or can tell the node that does.
 CREATE FUNCTION is_reached(wish routing, deployment_mode text, mesh_id text)
   RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN deployment_mode = 'hosted' THEN wish.mesh_id IS NOT NULL OR coalesce(wish.any_mesh, false)
-    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = wish.mesh_id OR wish.any_mesh, false) END
+  SELECT CASE WHEN deployment_mode = 'hosted' THEN wish.mesh_id IS NOT NULL OR coalesce(wish.reaches_nodes, false)
+    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = wish.mesh_id OR wish.reaches_nodes, false) END
 $$;
 
 -- The node that is to send to an agent: the one that it is connected to; of a hosted one the node that asks, where it
@@ -16,7 +16,7 @@ BEGIN
   IF connected_to IS NOT NULL THEN
     RETURN connected_to;
   ELSIF wish.mesh_id IS NOT NULL
-    AND (saturated_on = '{}' OR wish.any_mesh IS NOT TRUE
+    AND (saturated_on = '{}' OR wish.reaches_nodes IS NOT TRUE
     OR coalesce((saturated_on ->> wish.mesh_id)::timestamptz <= now(), true)) THEN
     RETURN wish.mesh_id;
   END IF;
