@@ -13,7 +13,7 @@ CREATE TYPE routing AS (
   -- The node that asks, which sends to agents that are connected to it, and to hosted ones; NULL: a process that sends
   -- to none.
   mesh_id text,
-  any_mesh boolean, -- the process can notify other nodes of a message for their agents
+  reaches_nodes boolean, -- the process can notify other nodes of a message for their agents
   unwritten_ids text[] -- an instance for each message that this transaction has given to an agent and not yet written
 );
 
@@ -23,10 +23,10 @@ CREATE FUNCTION new_routing(
   reserves_on text DEFAULT NULL, session_instance_id text DEFAULT NULL, session_agent_type text DEFAULT NULL,
   served_instance_id text DEFAULT NULL, served_agent_type text DEFAULT NULL, want_instance_id text DEFAULT NULL,
   want_agent_type text DEFAULT NULL, want_skill_id text DEFAULT NULL, unreachable_ids text[] DEFAULT NULL,
-  mesh_id text DEFAULT NULL, any_mesh boolean DEFAULT NULL, unwritten_ids text[] DEFAULT NULL
+  mesh_id text DEFAULT NULL, reaches_nodes boolean DEFAULT NULL, unwritten_ids text[] DEFAULT NULL
 ) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
   SELECT (for_message, tenant_id, session_id, reserves_on, session_instance_id, session_agent_type, served_instance_id,
-    served_agent_type, want_instance_id, want_agent_type, want_skill_id, unreachable_ids, mesh_id, any_mesh,
+    served_agent_type, want_instance_id, want_agent_type, want_skill_id, unreachable_ids, mesh_id, reaches_nodes,
     unwritten_ids)::routing
 $$;
 

@@ -74,7 +74,7 @@ export interface DispatchOffer {
   dispatch_id?: string;
   mesh_id?: string;
   /** Other nodes can be notified that a message waits for one of their agents. */
-  any_mesh: boolean;
+  reaches_nodes: boolean;
   /** Agents of the wanted type that may have nothing to do. */
   idle_ids?: string[];
 }
@@ -153,7 +153,7 @@ export interface AcceptRow {
   waiting: number | null;
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
-  /** With `queued` the queue that it joined, if that was empty or was not looked up; else null. */
+  /** With `queued` the queue that it joined, unless it waits behind others (also where that was not looked up); else null. */
   new_queue: string | null;
 }
 
@@ -212,7 +212,7 @@ function acceptCall(draft: NewMessage, { counting, offer, ...options }: AcceptOp
     unavailable_text: options.unavailableText,
     dispatch_id: offer?.dispatch_id,
     mesh_id: offer?.mesh_id,
-    any_mesh: offer?.any_mesh,
+    reaches_nodes: offer?.reaches_nodes,
     idle_ids: offer?.idle_ids,
     ...counting,
     ...draft,

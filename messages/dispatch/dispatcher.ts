@@ -94,19 +94,19 @@ export class Dispatcher {
   /** The dispatch that the accept transaction may open, if this process has room to send it. */
   #offer({ tenant_id, want_agent_type }: NewMessage): DispatchOffer {
     const { runner, reachesNodes } = this.#options;
-    const any_mesh = reachesNodes();
-    if (!runner?.hasRoomFor(tenant_id)) return { any_mesh };
+    const reaches_nodes = reachesNodes();
+    if (!runner?.hasRoomFor(tenant_id)) return { reaches_nodes };
     const dispatch_id = newId('dsp');
-    if (!runner.reserve(dispatch_id)) return { any_mesh };
+    if (!runner.reserve(dispatch_id)) return { reaches_nodes };
     const idle_ids = want_agent_type === null ? [] : this.#idle.some(tenant_id, want_agent_type, IDLE_OFFERED);
-    return { any_mesh, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
+    return { reaches_nodes, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
   }
 
   #watchAtOnce({ tenant_id }: NewMessage, { message_id, session_id }: AcceptRow): void {
     this.#options.core.workflowStarter.message({ tenant_id, message_id, session_id });
   }
 
-  /** A message has joined a queue. If an agent of another node has room, that node is notified; else, if the queue was empty, agents are looked for. */
+  /** A message has joined a queue. If an agent of another node has room, that node is notified; else, unless it waits behind others, agents are looked for. */
   #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, new_queue }: AcceptRow): void {
     const { nodes } = this.#options.core;
     if (instance_id !== null) nodes.fill({ tenant_id, instance_id }, mesh_id);

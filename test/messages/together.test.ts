@@ -170,7 +170,7 @@ test('a message with a hook is accepted as one without: its node has the agent w
     return { ...draftOf(one.caller, params, { method: 'message/send' }), hook };
   };
   const rowOf = (hook: AcceptHook | undefined, isSent: boolean) => {
-    const offer: DispatchOffer = { any_mesh: false, ...(isSent && { dispatch_id: newId('dsp'), mesh_id: MESH }) };
+    const offer: DispatchOffer = { reaches_nodes: false, ...(isSent && { dispatch_id: newId('dsp'), mesh_id: MESH }) };
     return runAcceptTransaction(one.core.db, draft(hook), { counting: UNCOUNTED, offer, idempotencyHours: 1 });
   };
   const own = { message_id: '', session_id: '', accepted_at: null, queue: null };

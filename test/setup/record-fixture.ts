@@ -58,7 +58,7 @@ interface SendOptions {
   /** False: it joins a queue. */
   offers?: boolean;
   /** Other nodes can be reached. */
-  anyMesh?: boolean;
+  reachesNodes?: boolean;
 }
 
 interface FixtureOptions {
@@ -135,12 +135,12 @@ export class RecordFixture {
   /** Accepts a message as the node of the agents. */
   async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
     const { contextId, messageId = newId('req'), text, hook, counting = UNCOUNTED } = options;
-    const { offers = true, anyMesh: any_mesh = false, sender, limitedTo: user_id, traceparent } = options;
+    const { offers = true, reachesNodes: reaches_nodes = false, sender, limitedTo: user_id, traceparent } = options;
     const params = { message: textMessage(text, { contextId, messageId }), metadata: { ...wish } };
     const caller = { ...this.caller, ...(sender && { agent_type: sender }), ...(user_id && { user_id }) };
     const draft = { ...draftOf(caller, params, { method: 'message/send', ...(traceparent && { traceparent }) }), hook };
     const dispatch_id = newId('dsp');
-    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : { any_mesh };
+    const offer = offers ? { dispatch_id, mesh_id: MESH, reaches_nodes } : { reaches_nodes };
     const row = await runAcceptTransaction(this.core.db, draft, { counting, offer, idempotencyHours: 1 });
     const { message_id, session_id, verdict, instance_id: to, mesh_id: by } = row;
     const of = { tenant_id: this.tenantId, message_id, session_id, dispatch_id, produced: NOTHING };

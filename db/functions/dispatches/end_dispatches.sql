@@ -70,13 +70,13 @@ BEGIN
         FROM take_next(new_take_call(tenant_id => c.tenant_id, instance_id => e.instance_id, mesh_id => c.take_mesh,
           epoch => c.epoch, dispatch_ids => ARRAY[c.take_dispatch], event_ids => ARRAY[c.take_event])) t;
     ELSE
-      take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
+      take_again := agent_has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
     -- Nothing was taken, so the agent may have room: routing is to find it again. A take that is repeated sees to that
     -- itself.
     IF taken IS NULL AND (c.take_dispatch IS NULL OR take_again IS NOT TRUE) THEN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
-      PERFORM recheck_full(c.tenant_id, 2);
+      PERFORM recheck_full(c.tenant_id, 2); -- two, as in take_messages
     END IF;
   END IF;
   IF e.approved THEN
@@ -176,7 +176,7 @@ BEGIN
     RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
   IF written.recorded > 0 THEN
-    room_matters := any_queued(of_tenant)
+    room_matters := tenant_has_queued(of_tenant)
       OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
     FOREACH e IN ARRAY written.ends LOOP
       IF room_matters OR e.ordered OR e.watched OR e.approved OR e.state = 'input-required'

@@ -3,7 +3,7 @@
 -- decide about it.
 --
 -- Locks: a take holds the room of its agent. It skips sessions that another transaction has locked, and waits for the
--- lock of a message (send_queued).
+-- lock of a message (open_queued).
 
 -- What a node asks for as it takes messages for an agent.
 CREATE TYPE take_call AS (
@@ -110,7 +110,7 @@ END $$;
 -- session's lock and the agent's room. The UPDATE locks the message (docs/internals.md#locks), and waits while another
 -- transaction has it. In take_next the wait ends with the lock timeout of that call (limit_lock_wait); in take_messages
 -- with the statement timeout, or after a second if Postgres finds a deadlock.
-CREATE FUNCTION send_queued(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
+CREATE FUNCTION open_queued(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
@@ -194,13 +194,13 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- As send_queued, for a take that is repeated after an error: a message that causes an error is set aside, so that
+-- As open_queued, for a take that is repeated after an error: a message that causes an error is set aside, so that
 -- those behind it are taken. A sweeper puts it back into its queue after five seconds; the tenth time the message fails
 -- (messages/supervise/next-step.ts).
-CREATE FUNCTION send_or_set_aside(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
+CREATE FUNCTION open_or_set_aside(c take_call, a agents, s sessions, of_message text, place integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN send_queued(c, a, s, of_message, place);
+  RETURN open_queued(c, a, s, of_message, place);
 EXCEPTION WHEN OTHERS THEN
   IF left(SQLSTATE, 2) IN ('08', '25', '40', '53', '55', '57', '58') THEN
     RAISE; -- the database is in trouble, and not the message
@@ -213,7 +213,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Takes messages for an agent whose room this transaction holds. `tenant_left`: how many more the agents of the tenant
--- may have; NULL: that is not asked. Gives what send_queued gives.
+-- may have; NULL: that is not asked. Gives what open_queued gives.
 CREATE FUNCTION take_for(c take_call, a agents, tenant_left integer) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   room_left integer := room_left(a);
@@ -225,6 +225,8 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
+  -- It reads eight more than it may take, because some are passed over: another transaction has their session, they
+  -- move to another queue or need room that is used up.
   FOR w IN SELECT * FROM next_queued(a, coalesce(room_left > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
@@ -234,9 +236,9 @@ BEGIN
       AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
     CONTINUE WHEN needs_room AND room_left <= 0;
     IF c.is_retry THEN
-      taken := send_or_set_aside(c, a, s, w.message_id, next);
+      taken := open_or_set_aside(c, a, s, w.message_id, next);
     ELSE
-      taken := send_queued(c, a, s, w.message_id, next);
+      taken := open_queued(c, a, s, w.message_id, next);
     END IF;
     CONTINUE WHEN taken IS NULL;
     room_left := room_left - needs_room::integer;
@@ -256,7 +258,7 @@ DECLARE
   tenant_left integer;
 BEGIN
   PERFORM act_for_tenant(c.tenant_id);
-  IF NOT any_queued(c.tenant_id) THEN
+  IF NOT tenant_has_queued(c.tenant_id) THEN
     RETURN '{}';
   END IF;
   tenant_left := c.in_flight_limit - in_flight(c.tenant_id, c.in_flight_limit);
@@ -271,6 +273,7 @@ BEGIN
   IF a.full_at IS NOT NULL THEN
     PERFORM set_full_at(c.tenant_id, c.instance_id, NULL);
   END IF;
+  -- Only two agents, because every call does this, and each costs a count of its load and the lock of its row.
   PERFORM recheck_full(c.tenant_id, 2);
   RETURN take_for(c, a, tenant_left);
 END $$;

@@ -21,7 +21,7 @@ CREATE TYPE accept_call AS (
   -- The error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
   unavailable_text text,
   dispatch_id text, -- of the dispatch that the process may open; NULL: it opens none
-  mesh_id text, any_mesh boolean, -- as in `routing`
+  mesh_id text, reaches_nodes boolean, -- as in `routing`
   idle_ids text[], -- agents that may have nothing to do
   event_id text, -- of the first of session.created, message.received, dispatch.sent and message.error
   -- What policies and guards have to say of the message; NULL for most. With `error`, `input_request`, `undecided` or
@@ -53,7 +53,7 @@ CREATE TYPE accept_result AS (
   user_id text, -- of each message that is written
   in_flight integer, queued integer, waiting integer, -- where they were counted
   awaits text, -- with `later`: the lock
-  new_queue text -- the queue of a queued message, if nothing waited there before, or that was not looked up
+  new_queue text -- the queue of a queued message, unless it waits behind others; also where that was not looked up
 );
 
 -- What becomes of a call, before its message is written.
@@ -63,7 +63,7 @@ CREATE TYPE accept_outcome AS (
   want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
   resumes boolean, -- the message is dispatched, and ends the suspension of its session
   hops integer,
-  follows boolean, -- it writes more rows than most messages (write_extra_rows)
+  has_extra_rows boolean, -- it writes more rows than most messages (write_extra_rows)
   queue text -- that it joins
 );
 
@@ -84,10 +84,10 @@ $$;
 CREATE FUNCTION new_accept_outcome(
   c accept_call DEFAULT NULL, result accept_result DEFAULT NULL, key uuid DEFAULT NULL, want_type text DEFAULT NULL,
   agent chosen_agent DEFAULT NULL, error_code text DEFAULT NULL, error_text text DEFAULT NULL,
-  ordered boolean DEFAULT NULL, resumes boolean DEFAULT NULL, hops integer DEFAULT NULL, follows boolean DEFAULT NULL,
-  queue text DEFAULT NULL
+  ordered boolean DEFAULT NULL, resumes boolean DEFAULT NULL, hops integer DEFAULT NULL,
+  has_extra_rows boolean DEFAULT NULL, queue text DEFAULT NULL
 ) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
-  SELECT (c, result, key, want_type, agent, error_code, error_text, ordered, resumes, hops, follows,
+  SELECT (c, result, key, want_type, agent, error_code, error_text, ordered, resumes, hops, has_extra_rows,
     queue)::accept_outcome
 $$;
 

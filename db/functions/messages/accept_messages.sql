@@ -57,16 +57,15 @@ BEGIN
       END IF;
     END IF;
     decided := decided || d;
-    IF (d.agent).only_one AND NOT d.follows THEN
+    IF (d.agent).only_one AND NOT d.has_extra_rows THEN
       known := d.agent;
-    ELSIF (d.agent).instance_id IS NOT NULL AND (c.requested_context = '' OR (d.agent).unbounded) AND NOT d.follows
-      AND NOT d.ordered
-        AND NOT d.resumes THEN
+    ELSIF (d.agent).instance_id IS NOT NULL AND (c.requested_context = '' OR (d.agent).unbounded)
+      AND NOT d.has_extra_rows AND NOT d.ordered AND NOT d.resumes THEN
       unwritten_ids := unwritten_ids || (d.agent).instance_id;
     ELSE
       decided := write_messages(decided);
       unwritten_ids := '{}';
-      IF d.follows THEN
+      IF d.has_extra_rows THEN
         PERFORM write_extra_rows(c, d);
       END IF;
     END IF;

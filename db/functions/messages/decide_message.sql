@@ -31,10 +31,10 @@ CREATE FUNCTION writes_nothing(c accept_call, result accept_result) RETURNS acce
   SELECT new_accept_outcome(c => c, result => result)
 $$;
 
--- The first state of a message that is written.
+-- The first state of a message that is written. NULL for a verdict that is forgotten here: messages.state refuses it.
 CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'rests' THEN 'submitted' WHEN 'queued' THEN 'submitted'
-    WHEN 'asked' THEN 'input-required' ELSE 'failed' END
+    WHEN 'asked' THEN 'input-required' WHEN 'denied' THEN 'failed' WHEN 'unavailable' THEN 'failed' END
 $$;
 
 -- Whether the session of a message holds a slot already, on an agent that is reached from here. Then the message need
@@ -146,7 +146,7 @@ DECLARE
   session joined_session; -- of the one that it names
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
-  tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
+  tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.reaches_nodes, false); -- an agent may be chosen now
   wish routing;
   agent chosen_agent;
   elsewhere chosen_agent; -- with room, and another node sends to it
@@ -155,7 +155,7 @@ DECLARE
   dispatched boolean;
   work agent_work; -- of the agent that sends it
   queue text; -- that it joins
-  has_queue boolean; -- others wait in it; NULL: not looked up
+  goes_behind boolean; -- it waits behind others of its queue; NULL: not looked up
 BEGIN
   -- 1. Bounds, and how many agents the message came through.
   IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0
@@ -204,17 +204,18 @@ BEGIN
   wish := new_routing(tenant_id => c.tenant_id, session_id => CASE WHEN in_session THEN c.session_id END,
     reserves_on => session.reserves_on, session_instance_id => session.instance_id,
     session_agent_type => session.agent_type, want_instance_id => c.want_instance_id, want_agent_type => want_type,
-    want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, any_mesh => c.any_mesh, unwritten_ids => unwritten_ids);
+    want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, reaches_nodes => c.reaches_nodes,
+    unwritten_ids => unwritten_ids);
   -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
-  IF tries AND any_queued(c.tenant_id) THEN
+  IF tries AND tenant_has_queued(c.tenant_id) THEN
     queue := queue_for(wish);
-    has_queue := is_queued(c.tenant_id, queue);
-    IF has_queue AND in_session THEN
-      has_queue := NOT holds_slot_here(wish);
+    goes_behind := queue_has_messages(c.tenant_id, queue);
+    IF goes_behind AND in_session THEN
+      goes_behind := NOT holds_slot_here(wish);
     END IF;
   END IF;
   -- 5. Agent.
-  IF tries AND has_queue IS NOT TRUE THEN
+  IF tries AND goes_behind IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
         AND is_reached(wish, known.deployment_mode, known.mesh_id) THEN
       agent := known;
@@ -270,7 +271,7 @@ BEGIN
     error_text => coalesce(error_text, c.decision #>> '{error,message}'), ordered => coalesce(session.ordered, false),
     resumes => coalesce(session.resumes AND dispatched, false),
     hops => coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
-    follows => c.decision IS NOT NULL OR is_late(c.message_id), queue => queue,
+    has_extra_rows => c.decision IS NOT NULL OR is_late(c.message_id), queue => queue,
     result => new_accept_result(verdict => result.verdict, state => first_state(result.verdict),
       message_id => c.message_id, session_id => c.session_id, accepted_at => now(),
       instance_id => coalesce(agent.instance_id, elsewhere.instance_id), agent_type => agent.agent_type,
@@ -278,5 +279,5 @@ BEGIN
       mesh_id => coalesce(agent.mesh_id, elsewhere.mesh_id), public_url => agent.public_url,
       agent_card => agent.agent_card, dispatch_auth => encode(agent.dispatch_auth, 'hex'),
       user_id => coalesce(result.user_id, c.user_id), in_flight => result.in_flight, queued => result.queued,
-      waiting => result.waiting, new_queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
+      waiting => result.waiting, new_queue => CASE WHEN goes_behind IS NOT TRUE THEN queue END));
 END $$;

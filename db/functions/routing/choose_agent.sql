@@ -4,24 +4,24 @@
 -- Whether the process that asks sends to an agent, or can tell the node that does.
 CREATE FUNCTION is_reached(wish routing, deployment_mode text, mesh_id text)
   RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN deployment_mode = 'hosted' THEN wish.mesh_id IS NOT NULL OR coalesce(wish.any_mesh, false)
-    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = wish.mesh_id OR wish.any_mesh, false) END
+  SELECT CASE WHEN deployment_mode = 'hosted' THEN wish.mesh_id IS NOT NULL OR coalesce(wish.reaches_nodes, false)
+    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = wish.mesh_id OR wish.reaches_nodes, false) END
 $$;
 
 -- The node that is to send to an agent: the one that it is connected to; of a hosted one the node that asks, where it
--- has room for it, else one that has. `no_room_on`: `agents.saturated_on`.
-CREATE FUNCTION sending_node(wish routing, connected_to text, no_room_on jsonb)
+-- has room for it, else one that has.
+CREATE FUNCTION sending_node(wish routing, connected_to text, saturated_on jsonb)
   RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF connected_to IS NOT NULL THEN
     RETURN connected_to;
   ELSIF wish.mesh_id IS NOT NULL
-    AND (no_room_on = '{}' OR wish.any_mesh IS NOT TRUE
-    OR coalesce((no_room_on ->> wish.mesh_id)::timestamptz <= now(), true)) THEN
+    AND (saturated_on = '{}' OR wish.reaches_nodes IS NOT TRUE
+    OR coalesce((saturated_on ->> wish.mesh_id)::timestamptz <= now(), true)) THEN
     RETURN wish.mesh_id;
   END IF;
   RETURN coalesce((SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining
-    AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), wish.mesh_id);
+    AND coalesce((saturated_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), wish.mesh_id);
 END $$;
 
 -- Makes a chosen_agent from columns of an agent's row: a whole row would also read its card, which is stored out of
@@ -55,7 +55,7 @@ BEGIN
       WHERE x.agent_type = wish.want_agent_type AND x.has_room AND NOT is_saturated(x)
         AND has_skill(x, wish.want_skill_id) LOOP
     CONTINUE WHEN NOT is_reached(wish, a.deployment_mode, a.mesh_id)
-      OR has_queued(wish.tenant_id, a.instance_id, a.agent_type)
+      OR agent_has_queued(wish.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(wish.tenant_id, a.instance_id, a.agent_type) OR load_for(wish, a.instance_id) > 0;
     IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
       RETURN chosen_row(wish, a);

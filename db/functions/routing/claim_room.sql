@@ -61,14 +61,14 @@ CREATE FUNCTION may_have_room(wish routing, of_instance text, of_type text, stat
   LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF most_tasks > 0
-    AND (tasks_are_full(wish, of_instance, most_tasks) OR has_queued(wish.tenant_id, of_instance, of_type)) THEN
+    AND (tasks_are_full(wish, of_instance, most_tasks) OR agent_has_queued(wish.tenant_id, of_instance, of_type)) THEN
     RETURN false;
   ELSIF wish.session_id IS NOT NULL
     AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance) THEN
     RETURN true;
   END IF;
   RETURN status <> 'busy' AND (most_sessions = 0 OR load_for(wish, of_instance) < most_sessions)
-    AND NOT has_queued(wish.tenant_id, of_instance, of_type);
+    AND NOT agent_has_queued(wish.tenant_id, of_instance, of_type);
 END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room. Whoever binds a session to an

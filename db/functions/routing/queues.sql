@@ -53,12 +53,15 @@ END $$;
 -- Each query on queues asks for the order of the index running_queued, so that the planner takes it (as in
 -- served_sessions); EXISTS would drop the order. To see whether any message waits, the newest is read: in front of the
 -- oldest there are entries of deleted rows, as long as any older transaction is open.
-CREATE FUNCTION any_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
+
+-- Whether any message of a tenant waits in a queue.
+CREATE FUNCTION tenant_has_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
     ORDER BY r.queue DESC LIMIT 1), false)
 $$;
 
-CREATE FUNCTION is_queued(of_tenant text, in_queue text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- Whether a queue has messages.
+CREATE FUNCTION queue_has_messages(of_tenant text, in_queue text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = in_queue
     ORDER BY r.queue DESC, (r.resolution IS NULL) DESC, r.created_at DESC LIMIT 1), false);
@@ -88,9 +91,10 @@ BEGIN
 END $$;
 
 -- Whether messages wait that an agent could take.
-CREATE FUNCTION has_queued(of_tenant text, of_instance text, of_type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION agent_has_queued(of_tenant text, of_instance text, of_type text)
+  RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN any_queued(of_tenant) AND nonempty_queues_of(of_tenant, of_instance, of_type, 1) <> '{}';
+  RETURN tenant_has_queued(of_tenant) AND nonempty_queues_of(of_tenant, of_instance, of_type, 1) <> '{}';
 END $$;
 
 -- How many messages wait for an instance alone.

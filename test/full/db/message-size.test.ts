@@ -42,7 +42,7 @@ test('a short message with its five events takes a bounded number of bytes', asy
     const message = { kind: 'message' as const, role: 'user' as const, messageId: crypto.randomUUID(), parts };
     const params = { message, metadata: { agent_type: 'worker' } };
     const draft = { ...draftOf(caller, params, { method: 'message/send' }), idle_timeout_seconds: 0 };
-    const offer = { dispatch_id: newId('dsp'), mesh_id, any_mesh: false };
+    const offer = { dispatch_id: newId('dsp'), mesh_id, reaches_nodes: false };
     const options = { counting: UNCOUNTED, offer, idempotencyHours: 1 };
     const { message_id, session_id } = await runAcceptTransaction(db, draft, options);
     const ref = { tenant_id: tenantId, message_id, session_id, dispatch_id: offer.dispatch_id };

@@ -128,7 +128,7 @@ const ending = (state: 'completed' | 'input-required') =>
 /** What happens to a fleet at work. */
 const actions = {
   send: inProcess(async (process, target) => {
-    seen.note((await process.send(pick(WISHES, target), { anyMesh: true })).verdict);
+    seen.note((await process.send(pick(WISHES, target), { reachesNodes: true })).verdict);
   }),
   route: inProcess(async (process, target) => {
     const message = pick(await waiting(), target);
@@ -171,14 +171,16 @@ async function expectAllRoomUsable(): Promise<void> {
   const fleet = await agents();
   await Promise.all(fleet.map(({ instance_id }, n) => connect(pick(processes, n) ?? first, instance_id, n)));
   const room = fleet.reduce((sum, one) => sum + one.room, 0);
-  await Promise.all(Array.from({ length: room }, (_, n) => pick(processes, n)?.send(WISHES[0], { anyMesh: true })));
+  await Promise.all(
+    Array.from({ length: room }, (_, n) => pick(processes, n)?.send(WISHES[0], { reachesNodes: true })),
+  );
   const isAllSent = async (): Promise<boolean> => {
     await Promise.all((await waiting()).map((message_id, n) => route(pick(processes, n) ?? first, message_id)));
     return (await waiting()).length === 0;
   };
   await until(isAllSent, { what: 'all messages sent' });
   expect((await agents()).map(({ sessions }) => sessions)).toEqual(fleet.map((one) => one.room));
-  const { message_id } = await first.send(WISHES[0], { anyMesh: true });
+  const { message_id } = await first.send(WISHES[0], { reachesNodes: true });
   expect(await route(first, message_id)).toBe(false);
   await expectWithinBounds();
 }

@@ -21,14 +21,14 @@ beforeEach(async () => {
 });
 
 /** Sends a message behind which none waits. @returns the node that is to send it, or that is to hear of it; '' for none */
-async function send(wish: object, options: Parameters<typeof fixture.send>[1] = { anyMesh: true }) {
+async function send(wish: object, options: Parameters<typeof fixture.send>[1] = { reachesNodes: true }) {
   const { by, message_id } = await fixture.send(wish, options);
   await fixture.gateway.cancel(fixture.caller, message_id, 'test');
   return by;
 }
 
 /** The node that is to hear of a message which a process without agents has accepted; '' for none. */
-const hearing = () => send(WISH, { offers: false, anyMesh: true });
+const hearing = () => send(WISH, { offers: false, reachesNodes: true });
 
 test('a node that has room sends by itself, and a process that is no node tells any', async () => {
   expect(await send(WISH)).toBe(MESH);
@@ -43,7 +43,7 @@ test.each([[WISH], [{ instance_id: 'hosted' }], [{ skill_id: 'sums' }]])(
     expect(OTHERS).toContain(await send(wish));
     await markSaturated(db, ref(), 'mesh_2');
     expect(await send(wish)).toBe('mesh_3');
-    expect(await send(wish, { anyMesh: true, contextId })).toBe('mesh_3');
+    expect(await send(wish, { reachesNodes: true, contextId })).toBe('mesh_3');
     // One that cannot reach others finds out by itself.
     expect(await send(wish, {})).toBe(MESH);
     expect(await hearing()).toBe('mesh_3');

@@ -22,7 +22,7 @@ const LATE_LOCK = `
   END $$`;
 await database.query(LATE_LOCK);
 
-const WISH = `new_routing(tenant_id => $1, want_agent_type => 'worker', any_mesh => true)`;
+const WISH = `new_routing(tenant_id => $1, want_agent_type => 'worker', reaches_nodes => true)`;
 
 test.each([
   [
