@@ -7,7 +7,7 @@ import type { Clocks } from '../runtime/clocks.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
-import type { LocalNews } from './stream/local-news.js';
+import type { LocalChanges } from './stream/local-changes.js';
 
 /** Identifies a message across tenants. */
 export interface MessageRef {
@@ -47,7 +47,7 @@ export interface Nodes {
 export interface MessageCore {
   db: Db;
   bus: ChunkBus;
-  local: LocalNews;
+  local: LocalChanges;
   /** Tells streams and waiting calls whether a message has changed although no notice came. */
   changes: { hasChanged(known: KnownMessage): Promise<boolean> };
   log: Logger;

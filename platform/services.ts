@@ -22,7 +22,7 @@ import { createDispatches } from '../messages/dispatch/dispatch-store.js';
 import { NO_NODES } from '../messages/dispatch/nodes.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { ChangeReader } from '../messages/stream/change-reader.js';
-import { LocalNews } from '../messages/stream/local-news.js';
+import { LocalChanges } from '../messages/stream/local-changes.js';
 import { MemoryBus } from '../messages/stream/memory-bus.js';
 import { RedisBus } from '../messages/stream/redis-bus.js';
 import { Advancer } from '../messages/supervise/advance.js';
@@ -137,7 +137,7 @@ export async function createServices(options: {
   keyWatch.start();
   const advancer = new Advancer(() => core);
   const advance = (ref: MessageInput) => advancer.advance(ref);
-  const local = new LocalNews();
+  const local = new LocalChanges();
   const changes = new ChangeReader(db, clocks);
   const core: MessageCore = {
     db,

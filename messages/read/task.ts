@@ -6,7 +6,7 @@ import { asksPerson, isTerminal } from '../../contracts/message-states.js';
 import { senderOf } from '../../contracts/permissions.js';
 import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
-import type { LocalNews } from '../stream/local-news.js';
+import type { LocalChanges } from '../stream/local-changes.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
@@ -176,7 +176,7 @@ export interface TaskWait {
 export async function liveTask(
   live: LiveMessage,
   options: TaskWait,
-  local: Pick<LocalNews, 'onToolRequest'>,
+  local: Pick<LocalChanges, 'onToolRequest'>,
 ): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
   const ended = await new Promise<DispatchEnd | null>((resolve) => {

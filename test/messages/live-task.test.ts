@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { LiveMessage } from '../../messages/dispatch/dispatches.js';
 import { liveTask } from '../../messages/read/task.js';
-import { LocalNews } from '../../messages/stream/local-news.js';
+import { LocalChanges } from '../../messages/stream/local-changes.js';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -9,7 +9,7 @@ afterEach(() => {
 
 test('a blocking caller is woken as a human is asked about a tool call, although its dispatch goes on', async () => {
   vi.useFakeTimers(); // the time after which it looks anyway never comes
-  const local = new LocalNews();
+  const local = new LocalChanges();
   const live = { row: { message_id: 'msg_1' }, ended: new Promise(() => undefined) } as unknown as LiveMessage;
   const waiting = liveTask(
     live,

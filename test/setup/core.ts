@@ -6,7 +6,7 @@ import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { NO_NODES } from '../../messages/dispatch/nodes.js';
 import { ChangeReader } from '../../messages/stream/change-reader.js';
-import { LocalNews } from '../../messages/stream/local-news.js';
+import { LocalChanges } from '../../messages/stream/local-changes.js';
 import { MemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
@@ -46,7 +46,7 @@ export function messageCore(
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
   const advance = () => undefined;
   const looks = new ChangeReader(db, settings.clocks);
-  const local = new LocalNews();
+  const local = new LocalChanges();
   return {
     db,
     bus,

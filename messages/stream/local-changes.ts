@@ -22,7 +22,7 @@ export interface LocalEnd extends Disposable {
 }
 
 /** What this process itself writes about a message for which one of its calls waits. So the call need not read the row, or wait for the bus. */
-export class LocalNews {
+export class LocalChanges {
   readonly #awaited = new Map<string, LocalEnd>();
   readonly #onHeld = new Map<string, () => void>();
 
