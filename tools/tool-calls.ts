@@ -53,7 +53,7 @@ export class ToolCalls {
   }
 
   /** The approvals of calls that wait for a human. */
-  get approvals(): Pick<ToolApprovals, 'answered' | 'takeOver'> {
+  get approvals(): Pick<ToolApprovals, 'noteResultSent' | 'takeOver'> {
     return this.#options.approvals;
   }
 

@@ -49,7 +49,7 @@ export class AgentTools {
       (agentKey, frame) => this.#answer(agentKey, frame),
       (agentKey, requestId) => {
         const tenantId = this.#registry.get(agentKey)?.tenant_id;
-        if (tenantId !== undefined) void this.#calls.approvals.answered(tenantId, requestId);
+        if (tenantId !== undefined) void this.#calls.approvals.noteResultSent(tenantId, requestId);
       },
     );
   }

@@ -123,7 +123,7 @@ export interface AcceptRow {
     | 'session_closed'
     | 'target_required'
     | 'target_unknown'
-    | 'later';
+    | 'locked';
   /** The message's first state; null where nothing was written. */
   state: MessageState | null;
   /** Not there where nothing was written and the message is no repeat, as is `session_id`. */
@@ -151,7 +151,7 @@ export interface AcceptRow {
   queued: number | null;
   /** The tenant's messages that wait for input; null when they were not counted. */
   waiting: number | null;
-  /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
+  /** With `locked` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
   /** With `queued` the queue that it joined, unless it waits behind others (also where that was not looked up); else null. */
   new_queue: string | null;
@@ -187,7 +187,7 @@ async function acceptRepeatedly(db: Db, draft: NewMessage, hook: AcceptHook, cal
   for (;;) {
     try {
       const row = await acceptWithHook(db, draft, hook, call);
-      if (row.verdict !== 'later') return row;
+      if (row.verdict !== 'locked') return row;
       throw lockHeld();
     } catch (error) {
       if (!(error instanceof LockHeldError) || performance.now() >= untilMs) throw error;

@@ -57,7 +57,7 @@ export async function checkVerdict(
     case 'refused': // `decideAndWrite` throws the refusal
     case 'no_session': // `acceptInContext` opens the session, or throws
     case 'target_unknown': // `writeMessage` writes the message as failed
-    case 'later': // `runAcceptTransaction` repeats the call
+    case 'locked': // `runAcceptTransaction` repeats the call
       throw new Error(`the verdict ${verdict} was not followed`);
     case 'unavailable':
     case 'denied':

@@ -4,7 +4,7 @@ import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
-import { announceFailed, failedStep } from '../supervise/failed-step.js';
+import { announceFailed, failMessage } from '../supervise/failed-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, VerdictNeeded } from '../supervise/policy-step.js';
 import type { Dispatches, OpenDispatch } from './dispatches.js';
 import { openDispatchFrom } from './open-dispatch.js';
@@ -70,7 +70,7 @@ async function applyPolicies(core: MessageCore, tx: Tx, open: OpenDispatch): Pro
   await release(tx, open, 'POLICY');
   const stop = await gate.follow(ruling, open);
   if (stop.kind === 'asked') return { asked: true };
-  await failedStep(tx, row, stop.error);
+  await failMessage(tx, row, stop.error);
   return { failed: { row, code: stop.error.code } };
 }
 

@@ -74,20 +74,20 @@ export class Dispatcher {
     const { mayDispatch, ...given } = options;
     const offer = mayDispatch ? this.#offer(draft) : null;
     const id = offer?.dispatch_id;
-    let isKnown = false;
+    let isOutcomeKnown = false;
     try {
       const row = await runAcceptTransaction(core.db, draft, { ...given, offer, idempotencyHours });
-      isKnown = true;
+      isOutcomeKnown = true;
       if (core.limits.watchAfterMs === 0 && row.verdict in WATCHED_AT_ONCE) this.#watchAtOnce(draft, row);
       if (row.verdict === 'queued') this.#queued(draft, row);
       if (row.verdict !== 'dispatched' || id === undefined) return { row, live: null };
       return { row, live: await this.#dispatched(draft, row as DispatchedRow, id) };
     } catch (error) {
-      isKnown ||= isTenantBusy(error); // nothing was written
+      isOutcomeKnown ||= isTenantBusy(error); // nothing was written
       throw error;
     } finally {
       if (id !== undefined) runner?.releaseReservation(id);
-      if (id !== undefined && !isKnown) runner?.noteNothingSent({ tenant_id: draft.tenant_id, dispatch_id: id });
+      if (id !== undefined && !isOutcomeKnown) runner?.noteNothingSent({ tenant_id: draft.tenant_id, dispatch_id: id });
     }
   }
 

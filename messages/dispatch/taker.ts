@@ -85,7 +85,7 @@ export class Taker implements Taking {
   readonly #turns = pLimit(TENANTS_AT_ONCE);
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   readonly #lent: LentPlaces;
-  /** Agents that were full at this node when a dispatch ended, which still counted. They are filled once it does not. */
+  /** Agents that had no room here when the end of a dispatch was recorded, because that dispatch itself still counted. `ended` fills them. */
   readonly #crowded = new Set<string>();
   readonly #loop: Loop;
   #isStopping = false;
@@ -129,7 +129,7 @@ export class Taker implements Taking {
       if (!end) runner.noteNothingSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
     if (this.#lent.hasRepaid(ended, end !== null)) return;
-    // Only `end_dispatches` takes in its own transaction: after `input_required` and `lost` the agent is filled.
+    // Only the end of a message takes the next one in its transaction. A question and a detached loss take nothing, so the agent is filled here.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
     else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
     else if (end && next === undefined && runner.running.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);

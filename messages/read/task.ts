@@ -171,7 +171,7 @@ export interface TaskWait {
 
 /**
  * The task of a message that this process has sent, once the message has ended; null when its row must be read: after `LIVE_MS`, or once a human is asked about
- * a tool call. Only then are the signal and the subscription of a longer wait made (stream/wait-for-task.ts), because most messages end at once.
+ * a tool call. Only then are the signal and the subscription of a longer wait made (messages/stream/wait-for-task.ts), because most messages end at once.
  */
 export async function liveTask(
   live: LiveMessage,

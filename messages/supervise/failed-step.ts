@@ -6,8 +6,8 @@ import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.
 import type { RunningRow } from '../read/rows.js';
 import { type Step, stepError } from './step.js';
 
-/** Fails a locked message. @param requestState the new state of its open input request */
-export async function failedStep(
+/** Fails a locked message, and gives its last step. @param requestState the new state of its open input request */
+export async function failMessage(
   tx: Tx,
   row: RunningRow,
   error: StoredError,

@@ -6,7 +6,7 @@ import type { StoredError } from '../dispatch/message-end.js';
 import { deliverHeld } from '../input/held-output.js';
 import { lockRunning, pendingRequest } from '../read/read.js';
 import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
-import { announceFailed, failedStep } from './failed-step.js';
+import { announceFailed, failMessage } from './failed-step.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
 import { type LockedMessage, type QueuedStep, roomStep } from './room-step.js';
@@ -94,13 +94,13 @@ async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
 
 /** The step of a message whose request is open: it waits for the human, or fails once the time is up. */
 async function personStep({ tx, now }: Context, row: RunningRow, request: InputRequestRow): Promise<Step> {
-  return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+  return (await inputStep(tx, row, request, now)) ?? failMessage(tx, row, EXPIRED, 'expired');
 }
 
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
 async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
   const { tx, row } = context;
-  if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
+  if (stop.kind === 'failed') return failMessage(tx, row, stop.error);
   const asked = { ...row, state: 'input-required' as const };
   const request = await pendingRequest(tx, row.tenant_id, asked);
   if (!request) throw new Error('the request that was written just now is not open');
@@ -121,8 +121,8 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
   if (request) return personStep(context, row, request);
   const current = await dispatchStep(tx, row);
   if (current) return current;
-  if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
-  if (row.failed_openings >= FAILED_OPENINGS_MAX) return failedStep(tx, row, NOT_OPENED);
+  if (row.repeat_until && now >= row.repeat_until) return failMessage(tx, row, OUT_OF_TIME);
+  if (row.failed_openings >= FAILED_OPENINGS_MAX) return failMessage(tx, row, NOT_OPENED);
   const turn = row.ordered ? await turnStep(tx, row) : null;
   if (turn) return turn;
   const stop = await gate.admit(session);
@@ -248,7 +248,7 @@ export async function failByOperator(core: MessageCore, ref: MessageRef, error: 
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const row = await lockRunning(tx, ref);
     if (!row || isTerminal(row.state)) return null;
-    await failedStep(tx, row, error);
+    await failMessage(tx, row, error);
     return row;
   });
   if (ended) announceFailed(core, ended, error.code);

@@ -2,7 +2,7 @@ import type { Tx } from '../../db/pool.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore } from '../core.js';
 import type { RunningRow, SessionBinding } from '../read/rows.js';
-import { failedStep } from './failed-step.js';
+import { failMessage } from './failed-step.js';
 import type { GatedRow } from './policy-step.js';
 import { type Step, waits } from './step.js';
 
@@ -66,7 +66,7 @@ export async function roomStep(context: LockedMessage): Promise<QueuedStep> {
   const isLate = left_ms <= 0 && !(agent_has_room && -left_ms < lateMs);
   if (isLate) {
     const message = await targetWaitedText(tx, row, session, waited_ms);
-    return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };
+    return { step: await failMessage(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };
   }
   const leftMs = left_ms <= 0 ? LATE_MS : left_ms;
   await tx.query(

@@ -37,10 +37,11 @@ const DUE = {
   /** Messages whose wait for an agent is over. */
   overdue_messages: { table: 'running_messages', mark: 'wait_ends_at', condition: 'true' },
   /** Messages that wait for a human, and whose workflow has not looked since. */
-  unwatched_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state = 'input-required'` },
+  unseen_questions: { table: 'running_messages', mark: 'wake_requested_at', condition: `state = 'input-required'` },
   /** Decisions that the message's workflow has not read. The message may have ended since. */
-  unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'message_id IS NOT NULL' },
-  unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
+  unseen_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'message_id IS NOT NULL' },
+  /** Sessions whose workflow has not looked since it was asked to. */
+  unmoved_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', condition: `status = 'active'` },
 } satisfies Record<string, DueRows>;
 
@@ -98,9 +99,9 @@ export class Sweeper extends Loop {
   readonly #repairs: Record<Kind, (row: MessageInput) => Promise<void>> = {
     unmoved_messages: (row) => advanceMessage(this.#core, row, 1),
     overdue_messages: (row) => advanceMessage(this.#core, row, 1),
-    unwatched_messages: (row) => this.#temporal.wakeMessage(row),
-    unanswered_decisions: (row) => this.#temporal.wakeMessage(row),
-    unanswered_sessions: (row) => this.#temporal.wakeSession(row),
+    unseen_questions: (row) => this.#temporal.wakeMessage(row),
+    unseen_decisions: (row) => this.#temporal.wakeMessage(row),
+    unmoved_sessions: (row) => this.#temporal.wakeSession(row),
     unseen_sessions: async (row) => {
       if ((await this.#temporal.fateOfSession(row)) !== 'running') await this.#temporal.wakeSession(row);
     },

@@ -105,8 +105,10 @@ export class ToolApprovals {
     return (await this.#recorded(take, 'error', about, 'waiting tool calls could not be taken over')) ?? [];
   }
 
-  /** The result of a call that has waited went out to its agent. Never rejects: a process that takes over answers it once more. */
-  async answered(tenantId: string, requestId: string): Promise<void> {
+  /**
+   * The result of a held call went out to its agent. Never rejects: if this cannot be written, a process that takes the dispatch over sends the result once more.
+   */
+  async noteResultSent(tenantId: string, requestId: string): Promise<void> {
     const note = () => noteToolAnswer(this.#options.db, tenantId, requestId);
     const about = { input_request_id: requestId };
     await this.#recorded(note, 'warn', about, 'the answer to a tool call could not be noted');
@@ -257,8 +259,8 @@ function approvalOf({ kind, request_id, arguments: approved, comment }: GrantAns
       return { refused: unsent('CANCELED', 'The request for approval of this call was withdrawn.') };
     case 'used_by_other':
       return { refused: unsent('CANCELED', 'Another call has used the approval that this call waited for.') };
-    case 'waits': // `waits` and `occupied` get here only without a request
-    case 'occupied':
+    case 'waits': // never: the caller has waited
+    case 'occupied': // without a request only: the dispatch is ending
     case 'closed':
       return { refused: unsent('CANCELED', 'The dispatch that this call is part of has ended.') };
     default:

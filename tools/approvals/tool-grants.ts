@@ -22,7 +22,7 @@ export interface GrantAnswer {
     | 'withdrawn'
     | 'closed'
     | 'failed';
-  /** Null where there is no request: `closed`, `failed`. */
+  /** Null: there is no request. So with `failed`, with `closed` from `hold_tool_call`, and with `occupied` where the dispatch is ending. */
   request_id: string | null;
   /** Of a `granted` call: the arguments that were approved. */
   arguments: Record<string, unknown> | null;

@@ -94,14 +94,14 @@ BEGIN
     watched => e.watched OR e.state = 'input-required');
 END $$;
 
--- Ends dispatches of one tenant, each of another message, with their messages. Calls are skipped whose dispatch is not
--- its message's current one, or whose message is locked; with `locked` it is this transaction that holds the locks.
+-- Ends dispatches of one tenant, no two of one message, and their messages. It skips a call whose dispatch is not its
+-- message's current one, or whose message is locked; with `locked` it is this transaction that holds the locks.
 -- `messages`, `dispatches`: the ids that the calls name, in their order. Gives a result for each call, in the same
 -- order; NULL where nothing was written.
 --
 -- Rows are found by lists of their keys, because a join that was planned while the tables were small would read all
 -- rows of the tenant. The first and the last id limit which partitions are opened, and which running messages Postgres
--- 15 and 16 read: while few messages run, these use the list only as a filter.
+-- 15 and 16 read: while few messages run, those versions use the list of ids only as a filter.
 CREATE FUNCTION end_together(of_tenant text, calls dispatch_end_call[], messages text[], dispatches text[],
   locked boolean)
   RETURNS dispatch_end_result[] LANGUAGE plpgsql AS $$

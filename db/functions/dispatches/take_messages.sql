@@ -76,17 +76,17 @@ END $$;
 CREATE FUNCTION bind_session(s sessions, a agents, counted boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
-  bound text := CASE WHEN is_own THEN s.instance_id END;
+  own_agent text := CASE WHEN is_own THEN s.instance_id END;
 BEGIN
-  IF bound IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else no agent has joined it yet
-    SELECT j.instance_id INTO bound FROM session_agents j
+  IF own_agent IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else no agent has joined it yet
+    SELECT j.instance_id INTO own_agent FROM session_agents j
      WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type
        ORDER BY j.joined_at DESC LIMIT 1;
   END IF;
-  IF bound IS DISTINCT FROM a.instance_id OR s.explicit AND s.instance_id IS NULL THEN
+  IF own_agent IS DISTINCT FROM a.instance_id OR s.explicit AND s.instance_id IS NULL THEN
     IF s.explicit OR s.instance_id IS NOT NULL THEN
       PERFORM join_session(s.tenant_id, s.session_id, a.agent_type, a.instance_id,
-        CASE WHEN bound IS NULL THEN 'routed' ELSE 'failover' END);
+        CASE WHEN own_agent IS NULL THEN 'routed' ELSE 'failover' END);
     END IF;
     IF is_own THEN
       UPDATE sessions x SET instance_id = a.instance_id, agent_type = a.agent_type, suspended = false
@@ -187,7 +187,7 @@ BEGIN
     RETURN false;
   END IF;
   UPDATE running_messages x SET queue = q.moved
-    FROM (SELECT r.message_id, queue_for(routing_of(r, s)) AS moved FROM running_messages r
+    FROM (SELECT r.message_id, queue_to_join(routing_of(r, s)) AS moved FROM running_messages r
       WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message) AS q
    WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND x.queue <> q.moved
      AND q.moved <> ALL (queues_of(a.tenant_id, a.instance_id, a.agent_type));
@@ -216,36 +216,36 @@ END $$;
 -- may have; NULL: that is not asked. Gives what open_queued gives.
 CREATE FUNCTION take_for(c take_call, a agents, tenant_left integer) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
-  room_left integer := room_left(a);
+  places_left integer := room_left(a);
   most integer := least(cardinality(c.dispatch_ids), tenant_left, tasks_left(a)); -- least() ignores NULL
   w record;
   s sessions;
   needs_room boolean;
   taken jsonb;
-  sent jsonb[] := '{}';
+  opened jsonb[] := '{}';
   next integer := 1;
 BEGIN
   -- It reads eight more than it may take, because some are passed over: another transaction has their session, they
   -- move to another queue or need room that is used up.
-  FOR w IN SELECT * FROM next_queued(a, coalesce(room_left > 0, true), most + 8) LOOP
+  FOR w IN SELECT * FROM next_queued(a, coalesce(places_left > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND OR moves_elsewhere(a, s, w.message_id);
-    needs_room := room_left IS NOT NULL
+    needs_room := places_left IS NOT NULL
       AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
-    CONTINUE WHEN needs_room AND room_left <= 0;
+    CONTINUE WHEN needs_room AND places_left <= 0;
     IF c.is_retry THEN
       taken := open_or_set_aside(c, a, s, w.message_id, next);
     ELSE
       taken := open_queued(c, a, s, w.message_id, next);
     END IF;
     CONTINUE WHEN taken IS NULL;
-    room_left := room_left - needs_room::integer;
-    sent := sent || taken;
+    places_left := places_left - needs_room::integer;
+    opened := opened || taken;
     next := next + 1;
   END LOOP;
-  RETURN sent;
+  RETURN opened;
 END $$;
 
 -- Takes messages for an agent, and waits for the lock of its room. `call`: a take_call.

@@ -52,7 +52,7 @@ CREATE TYPE accept_result AS (
   dispatch_auth text, -- in hexadecimal
   user_id text, -- of each message that is written
   in_flight integer, queued integer, waiting integer, -- where they were counted
-  awaits text, -- with `later`: the lock
+  awaits text, -- with `locked`: the lock
   new_queue text -- the queue of a queued message, unless it waits behind others; also where that was not looked up
 );
 
@@ -132,10 +132,10 @@ BEGIN
 END $$;
 
 -- The result of a call that would have to wait for a lock of another transaction.
-CREATE FUNCTION accept_later(result accept_result, lock_name text)
+CREATE FUNCTION accept_locked(result accept_result, lock_name text)
   RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  result.verdict := 'later';
+  result.verdict := 'locked';
   result.awaits := lock_name;
   RETURN result;
 END $$;

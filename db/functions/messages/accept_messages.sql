@@ -2,7 +2,7 @@
 -- dispatches as sent, in one round trip. Several callers may share it: each message is decided by itself
 -- (decide_message.sql), and all are written together (write_messages.sql). An error in one call undoes all of them, and
 -- the process then makes each call by itself. A call that would wait for a lock of another transaction is answered
--- 'later' and writes nothing; the others go on (db/connections/batcher.ts).
+-- 'locked' and writes nothing; the others go on (db/connections/batcher.ts).
 --
 -- Decided messages are written before a call that has to see their rows: one of another tenant, one that counts the
 -- tenant's messages, the same messageId again. A message is written at once where later decisions depend on it: in an

@@ -41,10 +41,10 @@ $$;
 -- not queue, because messages that wait for room cannot use that slot.
 CREATE FUNCTION holds_slot_here(wish routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  bound text := session_agent(wish, wish.want_agent_type);
+  own_agent text := session_agent(wish, wish.want_agent_type);
 BEGIN
-  RETURN bound IS NOT NULL AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, bound)
-    AND EXISTS (SELECT 1 FROM routable_agent(wish.tenant_id, bound) a
+  RETURN own_agent IS NOT NULL AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, own_agent)
+    AND EXISTS (SELECT 1 FROM routable_agent(wish.tenant_id, own_agent) a
       WHERE is_reached(wish, a.deployment_mode, a.mesh_id));
 END $$;
 
@@ -71,7 +71,7 @@ BEGIN
    WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
   IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s
     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
-    session.refusal := 'later';
+    session.refusal := 'locked';
   ELSIF session.status IS DISTINCT FROM 'active' THEN
     session.refusal := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
   ELSIF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
@@ -121,19 +121,19 @@ END $$;
 -- before a wanted instance or skill.
 CREATE FUNCTION is_registered(wish routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  is_bound boolean; -- the session has an agent of the type; NULL: there is no session yet
+  has_own_agent boolean; -- the session has an agent of the type; NULL: there is no session yet
 BEGIN
   IF wish.session_id IS NOT NULL THEN
-    is_bound := wish.session_agent_type = wish.want_agent_type OR EXISTS (SELECT 1 FROM session_agents j
+    has_own_agent := wish.session_agent_type = wish.want_agent_type OR EXISTS (SELECT 1 FROM session_agents j
       WHERE j.tenant_id = wish.tenant_id AND j.session_id = wish.session_id AND j.agent_type = wish.want_agent_type);
   END IF;
-  RETURN target_registered(wish.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN wish.want_instance_id END,
-    wish.want_agent_type, CASE WHEN is_bound IS NOT TRUE THEN wish.want_skill_id END);
+  RETURN target_registered(wish.tenant_id, CASE WHEN has_own_agent IS NOT TRUE THEN wish.want_instance_id END,
+    wish.want_agent_type, CASE WHEN has_own_agent IS NOT TRUE THEN wish.want_skill_id END);
 END $$;
 
--- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is
--- on the record already is found by its `key`, at any step: the same message must not be among those that are decided
--- and not written. `may_wait`: it waits for the locks of session and key. Its transaction must then hold no lock yet.
+-- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A repeat is found
+-- by its `key` on the record, at any step. So before the caller passes a key again, it writes what it has decided.
+-- `may_wait`: it waits for the locks of session and key. Its transaction must then hold no lock yet.
 -- `known`: the agent of an earlier message, the only one of its type and without a bound; NULL for none.
 -- `unwritten_ids` as in `routing`.
 --
@@ -179,8 +179,8 @@ BEGIN
   -- 2. User and session.
   IF in_session THEN
     session := join_session_of(c, result.user_id, tries, may_wait);
-    IF session.refusal = 'later' THEN
-      RETURN writes_nothing(c, accept_later(result, 'session ' || c.requested_context));
+    IF session.refusal = 'locked' THEN
+      RETURN writes_nothing(c, accept_locked(result, 'session ' || c.requested_context));
     ELSIF session.refusal IS NOT NULL THEN
       RETURN writes_nothing(c, not_accepted(c, result, session.refusal));
     END IF;
@@ -208,7 +208,7 @@ BEGIN
     unwritten_ids => unwritten_ids);
   -- 4. Queue: it goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND tenant_has_queued(c.tenant_id) THEN
-    queue := queue_for(wish);
+    queue := queue_to_join(wish);
     goes_behind := queue_has_messages(c.tenant_id, queue);
     IF goes_behind AND in_session THEN
       goes_behind := NOT holds_slot_here(wish);
@@ -242,7 +242,7 @@ BEGIN
     OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
     queue := NULL;
   ELSE
-    queue := coalesce(queue, queue_for(wish));
+    queue := coalesce(queue, queue_to_join(wish));
   END IF;
 
   -- 7. messageId. A transaction that writes a key holds its lock. So with the lock this sees the key if it is there,
@@ -250,7 +250,7 @@ BEGIN
   IF may_wait THEN
     PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
   ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
-    RETURN writes_nothing(c, accept_later(result, 'message ' || key));
+    RETURN writes_nothing(c, accept_locked(result, 'message ' || key));
   END IF;
   IF EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key) THEN
     result := not_accepted(c, result, NULL);
@@ -260,7 +260,7 @@ BEGIN
     -- The key has expired, or retention dropped its message first (after both times were shortened). The sweeper may be
     -- deleting it.
     IF NOT forget_key(key, may_wait) THEN
-      RETURN writes_nothing(c, accept_later(result, 'message ' || key));
+      RETURN writes_nothing(c, accept_locked(result, 'message ' || key));
     END IF;
   END IF;
 

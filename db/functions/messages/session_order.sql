@@ -20,9 +20,9 @@ CREATE FUNCTION next_in_order(of_tenant text, of_session text) RETURNS jsonb LAN
 $$;
 
 -- Marks the message whose turn it is as one to look at, in the transaction that ends the one before it, and gives it as
--- next_in_order does. `asked_at`: with now() the process looks after the commit, and the sweeper does later where the
--- process has died; the default leaves it to the sweeper, at once. Where another transaction has the message's row,
--- nothing is marked: that one is looking.
+-- next_in_order does. `asked_at`: now() where the calling process takes the step after its commit, and the sweeper only
+-- if that process dies. The default: nobody does, and the sweeper takes it at once. Where another transaction has the
+-- message's row, nothing is marked: that one is looking.
 CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text,
   asked_at timestamptz DEFAULT sweep_first()) RETURNS jsonb
   LANGUAGE plpgsql AS $$

@@ -30,23 +30,24 @@ BEGIN
 END $$;
 
 -- The queue that a message joins for which no agent is free.
-CREATE FUNCTION queue_for(wish routing) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION queue_to_join(wish routing) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
   of_type text := coalesce(wish.served_agent_type, wish.want_agent_type, wish.session_agent_type);
-  bound text := wish.served_instance_id;
+  own_agent text := wish.served_instance_id;
   has_room boolean;
 BEGIN
-  IF bound IS NULL AND wish.session_id IS NOT NULL THEN
-    bound := session_agent(wish, of_type);
+  IF own_agent IS NULL AND wish.session_id IS NOT NULL THEN
+    own_agent := session_agent(wish, of_type);
   END IF;
-  IF bound IS NULL THEN
+  IF own_agent IS NULL THEN
     RETURN queue_of(wish.want_instance_id, of_type, wish.want_skill_id);
-  ELSIF bound = wish.want_instance_id THEN
-    RETURN queue_of(bound, NULL, NULL);
+  ELSIF own_agent = wish.want_instance_id THEN
+    RETURN queue_of(own_agent, NULL, NULL);
   END IF;
   SELECT a.has_room INTO has_room FROM agents a
-    WHERE a.tenant_id = wish.tenant_id AND a.instance_id = bound AND a.agent_type = of_type;
-  RETURN queue_of(CASE WHEN has_room IS NOT NULL AND bound <> ALL (coalesce(wish.unreachable_ids, '{}')) THEN bound END,
+    WHERE a.tenant_id = wish.tenant_id AND a.instance_id = own_agent AND a.agent_type = of_type;
+  RETURN queue_of(
+    CASE WHEN has_room IS NOT NULL AND own_agent <> ALL (coalesce(wish.unreachable_ids, '{}')) THEN own_agent END,
     of_type, wish.want_skill_id);
 END $$;
 
@@ -147,7 +148,7 @@ DECLARE
 BEGIN
   SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
-  joins := queue_for(routing_of(r, s));
+  joins := queue_to_join(routing_of(r, s));
   since_when := coalesce(r.unrouted_since, now());
   UPDATE running_messages x SET queue = joins, unrouted_since = since_when, wait_ends_at = wait_end(r, since_when),
     wake_requested_at = NULL
