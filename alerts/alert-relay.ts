@@ -87,13 +87,13 @@ class AlertRelay {
   async relayLeftBehind(): Promise<boolean> {
     const { db, deliveriesWritten } = this.#deps;
     let hasFired = false;
-    const turn = await consumeLeftBehind(db, { consumer: CONSUMER, limit: BATCH }, async (tx, events) => {
+    const hadTurn = await consumeLeftBehind(db, { consumer: CONSUMER, limit: BATCH }, async (tx, events) => {
       const fired = await this.#fire(tx, matchLeftBehind(events, (await this.#rulesOf(tx, events)).rules));
       hasFired = fired.hasFired;
       return fired.taken;
     });
     if (hasFired) deliveriesWritten();
-    return turn !== null;
+    return hadTurn;
   }
 
   #rulesOf(tx: Tx, events: PositionedEvent[], room?: typeof COMPILED_IN_SHARED) {

@@ -7,7 +7,7 @@ import { type NewAlertDelivery, writeDeliveries } from '../deliveries/delivery-s
 import { type Envelope, sealBody, withToken } from '../deliveries/envelope.js';
 import { issueCallbackTokens, type RequestSubject } from '../messages/input/callback-tokens.js';
 import { readableRequest } from '../messages/read/readable.js';
-import type { AskedRequest as AskedRow } from '../messages/read/rows.js';
+import type { AskedRequest } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
 import { groupOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -26,21 +26,21 @@ export interface Firing {
 }
 
 /** The part of an event that a delivery reports. */
-type Subject = Pick<
+type ReportedEvent = Pick<
   EventRecord,
   'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'trace_id' | 'event'
 >;
 
-/** A request to a human. */
-type AskedRequest = AskedRow & RequestSubject;
+/** A request to a human that an event asks about. */
+type EventRequest = AskedRequest & RequestSubject;
 
 /** A delivery before its token is issued. */
 interface Draft {
   rule: CompiledRule;
   channel: CompiledChannel;
-  subject: Subject;
+  reported: ReportedEvent;
   /** Of an event that asks a human. */
-  request?: AskedRequest | undefined;
+  request?: EventRequest | undefined;
 }
 
 const TIMESTAMPS = `
@@ -59,7 +59,7 @@ async function timestampsOf(tx: Tx, events: [tenantId: string, eventId: string][
  * What the firings report: the event of each, or with a threshold above 1 that it was reached, which is an event of its own. All of these are
  * written in one round trip.
  */
-async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subject>> {
+async function reportedEventsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, ReportedEvent>> {
   const reached = firings.filter(({ rule }) => rule.threshold > 1);
   const events = reached.map(({ rule: { tenant_id, rule_id, name: rule_name, severity, ...rule }, count }) => {
     const { threshold, window_seconds } = rule;
@@ -70,18 +70,18 @@ async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subjec
     tx,
     reached.map(({ rule }, index) => [rule.tenant_id, eventIds[index] as string]),
   );
-  const subjects = new Map<Firing, Subject>(firings.map((firing) => [firing, firing.record]));
+  const reported = new Map<Firing, ReportedEvent>(firings.map((firing) => [firing, firing.record]));
   for (const [index, firing] of reached.entries()) {
     const { tenant_id, payload: event } = events[index] as (typeof events)[number];
     const event_id = eventIds[index] as string;
-    subjects.set(firing, {
+    reported.set(firing, {
       ...{ tenant_id, session_id: '', timestamp: timestamps.get(event_id) ?? firing.record.timestamp },
       event_id,
       event_type: 'system.alert_triggered',
       event,
     });
   }
-  return subjects;
+  return reported;
 }
 
 const REQUESTS = `
@@ -93,56 +93,56 @@ const REQUESTS = `
  * The request that an event asks about: the one that it names, else the newest of its message at the time of the event. A later one is another
  * question, which must not be answered by whoever reads this one.
  */
-function requestOf(subject: Subject, requests: AskedRequest[]): AskedRequest | undefined {
-  const { message_id, plan_id, request_id } = subject.event;
+function requestOf(reported: ReportedEvent, requests: EventRequest[]): EventRequest | undefined {
+  const { message_id, plan_id, request_id } = reported.event;
   const about = requests.filter(
-    (one) => one.tenant_id === subject.tenant_id && (one.message_id ?? one.plan_id) === (message_id ?? plan_id),
+    (one) => one.tenant_id === reported.tenant_id && (one.message_id ?? one.plan_id) === (message_id ?? plan_id),
   );
   const named = about.find((one) => one.request_id === request_id);
   if (named) return named;
-  const asked = about.filter(({ requested_at }) => requested_at.getTime() <= Date.parse(subject.timestamp));
+  const asked = about.filter(({ requested_at }) => requested_at.getTime() <= Date.parse(reported.timestamp));
   return asked.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
 /** What a token for a request answers. */
-function purposeOf({ request_id, digest, expires_at, tenant_id, message_id, plan_id }: AskedRequest) {
+function purposeOf({ request_id, digest, expires_at, tenant_id, message_id, plan_id }: EventRequest) {
   return { request_id, digest, expires_at, ...({ tenant_id, message_id, plan_id } as RequestSubject) };
 }
 
 /** Finds the requests that deliveries ask about. */
 async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
-  const approvals = drafts.filter(({ subject }) => asksHuman(subject.event_type));
+  const approvals = drafts.filter(({ reported }) => asksHuman(reported.event_type));
   if (approvals.length === 0) return drafts;
-  const messages = approvals.map(({ subject }) => ({
-    tenant_id: subject.tenant_id,
-    message_id: subject.event.message_id,
-    plan_id: subject.event.plan_id,
+  const messages = approvals.map(({ reported }) => ({
+    tenant_id: reported.tenant_id,
+    message_id: reported.event.message_id,
+    plan_id: reported.event.plan_id,
   }));
-  const requests = await tx.query<AskedRequest>(REQUESTS, [JSON.stringify(messages)]);
+  const requests = await tx.query<EventRequest>(REQUESTS, [JSON.stringify(messages)]);
   return drafts.map((draft) =>
-    asksHuman(draft.subject.event_type) ? { ...draft, request: requestOf(draft.subject, requests) } : draft,
+    asksHuman(draft.reported.event_type) ? { ...draft, request: requestOf(draft.reported, requests) } : draft,
   );
 }
 
 /** The trace context of a delivery: the span of the message or dispatch that its event is about. Undefined where it is about neither. */
-function contextOf({ trace_id, event: { message_id, dispatch_id } }: Subject): string | undefined {
+function contextOf({ trace_id, event: { message_id, dispatch_id } }: ReportedEvent): string | undefined {
   const id = message_id ?? dispatch_id;
   return trace_id !== undefined && typeof id === 'string' ? traceparentOf(trace_id, uuidOf(id)) : undefined;
 }
 
 /** What is asked, for whoever gets the token that answers it: nobody else is sent arguments and forms. */
-function askedIn(request: AskedRequest): Pick<Envelope, 'prompt' | 'expires_at' | 'input_request'> {
+function askedIn(request: EventRequest): Pick<Envelope, 'prompt' | 'expires_at' | 'input_request'> {
   const input_request = inputRequestOf(readableRequest(request));
   return { prompt: input_request.prompt, expires_at: input_request.expires_at, input_request };
 }
 
 /** The body of a delivery. */
 export function envelopeOf(
-  { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
+  { rule, reported }: { rule: Pick<CompiledRule, 'name' | 'severity'>; reported: ReportedEvent },
   deliveryId: string,
   { baseUrl, token, request }: { baseUrl: string; token?: string | undefined } & Pick<Draft, 'request'>,
 ): Envelope {
-  const { event_type, timestamp, tenant_id, session_id, event } = subject;
+  const { event_type, timestamp, tenant_id, session_id, event } = reported;
   const isApproval = asksHuman(event_type);
   const envelope: Envelope = {
     delivery_id: deliveryId,
@@ -167,7 +167,7 @@ export function envelopeOf(
  */
 function oncePerRequest(drafts: Draft[]): Draft[] {
   const mailed = new Set<string>();
-  return drafts.filter(({ rule, channel: { mail_to }, subject: { event_id, event_type } }) => {
+  return drafts.filter(({ rule, channel: { mail_to }, reported: { event_id, event_type } }) => {
     if (!mail_to || !asksHuman(event_type)) return true;
     const mail = JSON.stringify([rule.tenant_id, rule.rule_id, groupOf(event_id), mail_to.toLowerCase()]);
     return !mailed.has(mail) && mailed.add(mail);
@@ -199,8 +199,8 @@ export async function writeFirings(
   baseUrl: string,
 ): Promise<void> {
   const drafts: Draft[] = [];
-  for (const [{ rule }, subject] of await subjectsOf(tx, firings)) {
-    for (const channel of rule.channels) drafts.push({ rule, channel, subject });
+  for (const [{ rule }, reported] of await reportedEventsOf(tx, firings)) {
+    for (const channel of rule.channels) drafts.push({ rule, channel, reported });
   }
   const ready = await withRequests(tx, oncePerRequest(drafts));
   await holdSecretKey(tx, secrets);
@@ -209,13 +209,13 @@ export async function writeFirings(
     const some = ready.slice(from, from + WRITTEN_AT_ONCE);
     const tokens = await issueTokens(tx, some);
     const deliveries = some.map((draft): NewAlertDelivery => {
-      const { rule, channel, subject, request } = draft;
-      const { tenant_id, session_id, event_id, event_type } = subject;
+      const { rule, channel, reported, request } = draft;
+      const { tenant_id, session_id, event_id, event_type } = reported;
       const delivery_id = newId('dlv');
       const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokens.get(draft), request });
       const body = sealBody(secrets, JSON.stringify(envelope));
       const about = { tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id };
-      return { ...channel, ...about, body, traceparent: contextOf(subject) };
+      return { ...channel, ...about, body, traceparent: contextOf(reported) };
     });
     await writeDeliveries(tx, deliveries);
   }

@@ -54,7 +54,7 @@ class Matcher {
     this.#share = share;
   }
 
-  /** @returns undefined when the event would pass the share of its tenant */
+  /** @returns undefined when the event would exceed the share of its tenant */
   match(event: PositionedEvent): Matched | undefined {
     const { tenant_id, event_type } = event.record;
     const candidates = this.#rulesOf.get(tenant_id)?.get(event_type) ?? [];
@@ -70,12 +70,12 @@ class Matcher {
 }
 
 /**
- * Matches a batch of all tenants. A tenant that has used up its share is left behind with the event that passed it, and those that follow.
- * @param left tenants whose rules are not compiled: they are left behind at once
+ * Matches a batch of all tenants. A tenant that has used up its share is left behind from the event on that would exceed it.
+ * @param uncompiled tenants whose rules are not compiled: they are left behind at once
  */
 export function matchShared(
   events: PositionedEvent[],
-  { rules: rulesOf, left }: { rules: RulesOf; left: ReadonlySet<string> },
+  { rules: rulesOf, uncompiled }: { rules: RulesOf; uncompiled: ReadonlySet<string> },
   share = SHARED,
 ): { matched: Matched[]; behind: LeftBehind[] } {
   const matcher = new Matcher(rulesOf, share);
@@ -83,7 +83,7 @@ export function matchShared(
   const matched = events.flatMap((event) => {
     const { tenant_id } = event.record;
     if (behind.has(tenant_id)) return [];
-    const found = left.has(tenant_id) ? undefined : matcher.match(event);
+    const found = uncompiled.has(tenant_id) ? undefined : matcher.match(event);
     if (!found) behind.set(tenant_id, { tenant_id, position: event.position - 1 });
     return found ?? [];
   });

@@ -64,13 +64,13 @@ export type RulesOf = ReadonlyMap<string, RulesByType>;
 async function withoutRoom(tx: Tx, tenantIds: string[], room: typeof ANY_NUMBER): Promise<Set<string>> {
   const sizes = tenantIds.length > 0 ? await readSizes(tx, tenantIds) : new Map<string, number>();
   let total = 0;
-  const left = tenantIds.filter((tenantId) => {
+  const uncompiled = tenantIds.filter((tenantId) => {
     const size = sizes.get(tenantId) ?? 0;
     if (size > room.ofTenant || total + size > room.all) return true;
     total += size;
     return false;
   });
-  return new Set(left);
+  return new Set(uncompiled);
 }
 
 /** The compiled rules of tenants, each kept for as long as its revision stays. */
@@ -92,7 +92,7 @@ export class RuleCache {
    * @param room channels and rules that may be compiled; without end by default
    * @returns also the tenants whose rules are not compiled, because there was no room
    */
-  async rulesOf(tx: Tx, tenantIds: string[], room = ANY_NUMBER): Promise<{ rules: RulesOf; left: Set<string> }> {
+  async rulesOf(tx: Tx, tenantIds: string[], room = ANY_NUMBER): Promise<{ rules: RulesOf; uncompiled: Set<string> }> {
     const revisions = await readRevisions(tx, tenantIds);
     const kept = [...revisions].flatMap(([tenantId, revision]): [string, Compiled][] => {
       const compiled = this.#kept.get(tenantId);
@@ -101,15 +101,15 @@ export class RuleCache {
     const found = new Map(kept);
     const changed = [...revisions].filter(([tenantId]) => !found.has(tenantId));
     const ids = changed.map(([tenantId]) => tenantId);
-    const left = room === ANY_NUMBER ? new Set<string>() : await withoutRoom(tx, ids, room);
+    const uncompiled = room === ANY_NUMBER ? new Set<string>() : await withoutRoom(tx, ids, room);
     for (const [tenantId, revision] of changed) {
-      if (left.has(tenantId)) continue;
+      if (uncompiled.has(tenantId)) continue;
       const compiled = await this.#compile(tx, tenantId, revision);
       this.#kept.set(tenantId, compiled);
       found.set(tenantId, compiled);
     }
     const rules = [...found].map(([tenantId, compiled]) => [tenantId, compiled.rules] as const);
-    return { rules: new Map(rules.filter(([, byType]) => byType.size > 0)), left };
+    return { rules: new Map(rules.filter(([, byType]) => byType.size > 0)), uncompiled };
   }
 
   async #compile(tx: Tx, tenantId: string, revision: number): Promise<Compiled> {

@@ -30,7 +30,7 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
   if (channel.unreadable)
     return { type: channel.type, ok: false, message: 'not delivered: its secrets cannot be read, set them anew' };
   const { rule_id, name: rule_name, threshold, window_seconds, tenant_id } = row;
-  const subject = {
+  const reported = {
     event_id: '',
     event_type: 'system.alert_triggered',
     timestamp: new Date().toISOString(),
@@ -39,7 +39,7 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
     event: { rule_id, rule_name, threshold, window_seconds, count: 0 },
   };
   const deliveryId = newId('dlv');
-  const envelope = { ...envelopeOf({ rule: row, subject }, deliveryId, { baseUrl: '' }), test: true as const };
+  const envelope = { ...envelopeOf({ rule: row, reported }, deliveryId, { baseUrl: '' }), test: true as const };
   const body = Buffer.from(JSON.stringify(envelope satisfies Envelope));
   const { result, outcome } = await attemptChannel(
     clients,

@@ -1,4 +1,4 @@
-/** Events that a rule whose threshold is lower counts while its cooldown lasts. */
+/** While its cooldown lasts, a rule with a threshold from 2 to 99 keeps up to this many events. */
 const COUNTED_WHILE_COOLING = 100;
 
 /** What a rule has counted. */
@@ -27,8 +27,8 @@ export function keptEvents({ threshold }: Pick<Threshold, 'threshold'>): number 
 }
 
 /**
- * Counts an event. A rule fires when it has counted `threshold` events within its window, unless its cooldown lasts; then it begins to count
- * anew. It counts on while the cooldown lasts, the newest ones. Time is that of the events, so a relay that is late decides as one that is not.
+ * Counts an event. A rule fires at `threshold` events within its window, and begins to count anew. During its cooldown it does not fire, and
+ * keeps counting the newest events. Time is that of the events, so a relay that is late decides as one that is not.
  * @param atMs when the event happened, in milliseconds since 1970
  * @returns the new state, and how many events were counted if the rule fires
  */

@@ -71,10 +71,10 @@ async function directed(
   const { tenant_id, writers } = delivery;
   const fresh = await replaceMisdirected(tx, { tenant_id, token }, { destination, writers: writers ?? [] });
   if (fresh === null) return body;
-  const made = JSON.stringify(withToken(envelope, fresh));
+  const bytes = Buffer.from(JSON.stringify(withToken(envelope, fresh)));
   await holdSecretKey(tx, secrets);
-  await storeBody(tx, delivery, sealBody(secrets, made));
-  return Buffer.from(made);
+  await storeBody(tx, delivery, sealBody(secrets, bytes));
+  return bytes;
 }
 
 /** The bytes that every attempt sends: those of a push notification are made and sealed for the first. Null when its message is gone. */
@@ -89,11 +89,11 @@ async function bodyOf(
     const body = unsealBody(secrets, delivery.body);
     return destination === null ? body : directed(deps, tx, delivery, body, destination);
   }
-  const made = delivery.config && (await pushBody(tx, delivery, delivery.config.protocol_version));
-  if (made === null) return null;
+  const bytes = delivery.config && (await pushBody(tx, delivery, delivery.config.protocol_version));
+  if (bytes === null) return null;
   await holdSecretKey(tx, secrets);
-  await storeBody(tx, delivery, sealBody(secrets, made));
-  return made;
+  await storeBody(tx, delivery, sealBody(secrets, bytes));
+  return bytes;
 }
 
 /**
@@ -198,7 +198,8 @@ async function record(
 /**
  * Makes the next attempt at a place in the queue and records it. A process that dies in between makes the attempt again, with the same bytes
  * under the same delivery_id.
- * @param made the attempts of the delivery that the caller knows of; null if it does not know. One that it does not know of is not repeated
+ * @param made how many attempts the caller knows of; null: unknown. If the record has another number, nothing is sent and the record's number
+ * is returned. With null an attempt is made unless a pause is left.
  * @param signal aborts the attempt when this process stops
  * @returns null when nothing is pending there, or its receiver does not answer and it waits again
  */

@@ -4,7 +4,7 @@ import type { Tx } from '../db/pool.js';
 import type { AttemptOutcome, AttemptResult } from './attempts.js';
 import type { InQueue } from './queue.js';
 
-/** Failures in a row that open the breaker: more than one delivery has attempts. */
+/** Failures in a row that open the breaker. One delivery has at most four attempts, so none opens it alone unless it is redelivered. */
 const FAILURES_TO_OPEN = 5;
 /** How long the breaker stays open before its first probe; each failed probe doubles it. */
 const OPEN_MS = 5_000;

@@ -66,30 +66,30 @@ const REFUSED: Omit<DeliveryAttempt, 'at'> = {
   error: 'QUEUE_FULL',
 };
 
-/** Where a delivery waits: for which receiver, in which lane. */
-interface Lane {
+/** What waits together: for one receiver of a tenant, in one lane. */
+interface Backlog {
   tenant_id: string;
   receiver: string;
   is_approval: boolean;
 }
 
-const laneOf = ({ tenant_id, receiver, event_type }: NewDelivery): Lane => ({
+const backlogOf = ({ tenant_id, receiver, event_type }: NewDelivery): Backlog => ({
   ...{ tenant_id, receiver },
   is_approval: asksHuman(event_type),
 });
-const laneKey = ({ tenant_id, receiver, is_approval }: Lane) => `${tenant_id} ${receiver} ${is_approval}`;
+const backlogKey = ({ tenant_id, receiver, is_approval }: Backlog) => `${tenant_id} ${receiver} ${is_approval}`;
 
 /** Those of the deliveries for which there is no room, because too many are pending for their receivers. */
 async function withoutRoom(tx: Tx, deliveries: NewDelivery[]): Promise<Set<NewDelivery>> {
-  const lanes = new Map(deliveries.map(laneOf).map((lane) => [laneKey(lane), lane]));
-  const rows = await tx.query<Lane & { pending: number }>(
+  const backlogs = new Map(deliveries.map(backlogOf).map((backlog) => [backlogKey(backlog), backlog]));
+  const rows = await tx.query<Backlog & { pending: number }>(
     COUNT_PENDING,
-    [JSON.stringify([...lanes.values()]), APPROVAL_EVENTS],
+    [JSON.stringify([...backlogs.values()]), APPROVAL_EVENTS],
     'count_pending_deliveries',
   );
-  const pending = new Map(rows.map((row) => [laneKey(row), row.pending]));
+  const pending = new Map(rows.map((row) => [backlogKey(row), row.pending]));
   const refused = deliveries.filter((delivery) => {
-    const key = laneKey(laneOf(delivery));
+    const key = backlogKey(backlogOf(delivery));
     const before = pending.get(key) ?? 0;
     pending.set(key, before + 1);
     return before >= PENDING_MAX;

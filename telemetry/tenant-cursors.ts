@@ -59,16 +59,16 @@ async function eventsUpTo(
  * Hands the next events of one tenant that was left behind to the consumer: each once, on any number of nodes. A tenant that has caught up loses
  * its cursor while nobody moves the consumer's, so no event is handed over by both or by neither.
  * @param work as for `consumeEvents`
- * @returns whether a tenant had its turn; null: none is left behind, or other nodes are at work on all
+ * @returns whether a tenant had its turn; false: none is left behind, or other nodes are at work on all
  */
 export function consumeLeftBehind(
   db: Db,
   { consumer, limit }: { consumer: string; limit: number },
   work: (tx: Tx, events: PositionedEvent[]) => Promise<number>,
-): Promise<true | null> {
+): Promise<boolean> {
   return db.system(async (tx) => {
     const [own] = await tx.query<LeftBehind & { consumer: string }>(CLAIM, [prefixOf(consumer)]);
-    if (!own) return null;
+    if (!own) return false;
     // Never beyond the consumer's cursor: what follows it is the consumer's once the tenant has caught up.
     const head = await mainPosition(tx, consumer);
     const { events, cursor } = await eventsUpTo(tx, own, head, limit);

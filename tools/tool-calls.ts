@@ -8,10 +8,10 @@ import type { ToolUsage } from '../usage/tool-usage.js';
 import type { Approval, ToolApprovals } from './approvals/tool-approvals.js';
 import { boundKeyOf } from './bound-key.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
+import { CallSlots } from './call-slots.js';
 import { beginSpan, endSpan, type TracedRequest } from './call-span.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import type { PendingCalls } from './pending-calls.js';
-import { CallSlots } from './tool-admission.js';
 import type { Deliver } from './tool-link.js';
 import { denialOf, type ToolPolicies, ToolPolicy } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, stillApproved, unsent } from './tool-result.js';
@@ -25,7 +25,7 @@ export interface ToolCallsOptions extends ToolRouterOptions {
   spans: SpanRecorder;
 }
 
-/** Makes tool calls: admits each, lets the policies decide, waits for a human where they say so, and has it brought to an agent. */
+/** Makes tool calls: takes a slot for each, lets the policies decide, waits for a human where they say so, and has it brought to an agent. */
 export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #router: ToolRouter;
@@ -112,7 +112,7 @@ export class ToolCalls {
     }
   }
 
-  /** @param leave ends the call's admission */
+  /** @param leave gives up the call's slot */
   async #run(request: TracedRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
     const decided = this.#policy.decide(request, this.#router.chainOf(request));
     const verdict = decided instanceof Promise ? await decided : decided;

@@ -17,7 +17,7 @@ import {
 } from './documents.js';
 import { endIfDone, type IngestJob, type IngestProgress, readIngestJob } from './ingest-job.js';
 import type { JobRef } from './jobs.js';
-import { type Piece, PieceQueue, type Version } from './pieces.js';
+import { type Piece, PieceQueue, type PreparedDocument } from './pieces.js';
 import { type PrepareDeps, prepareDocument } from './prepare-document.js';
 import { vectorRows } from './write-chunks.js';
 import { BaseGone, keepSource, type NewVersion, type WriteResult, writeSource } from './write-source.js';
@@ -25,6 +25,7 @@ import { BaseGone, keepSource, type NewVersion, type WriteResult, writeSource } 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
 type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
+type Write = (document: PreparedDocument) => void;
 
 /** Documents of a slice that are fetched and read at once, and at most so many that wait to be embedded: each may be 20 MB of text. */
 const PREPARED_AT_ONCE = 4;
@@ -84,8 +85,12 @@ export class Ingestor {
   }
 
   /** Reads documents in their order, a few ahead of the one that is taken. Ends after whatever it has begun. */
-  async *#prepareAll(job: IngestJob, slice: readonly PendingDocument[], signal: AbortSignal): AsyncGenerator<Version> {
-    const ahead: Promise<Version | undefined>[] = [];
+  async *#prepareAll(
+    job: IngestJob,
+    slice: readonly PendingDocument[],
+    signal: AbortSignal,
+  ): AsyncGenerator<PreparedDocument> {
+    const ahead: Promise<PreparedDocument | undefined>[] = [];
     const begin = (document: PendingDocument | undefined): void => {
       if (!document) return;
       const one = this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
@@ -95,10 +100,10 @@ export class Ingestor {
     try {
       for (const document of slice.slice(0, PREPARED_AT_ONCE)) begin(document);
       for (const place of slice.keys()) {
-        const version = await ahead[0];
+        const prepared = await ahead[0];
         void ahead.shift();
         begin(slice[place + PREPARED_AT_ONCE]);
-        if (version) yield version;
+        if (prepared) yield prepared;
       }
     } finally {
       await Promise.allSettled(ahead);
@@ -131,9 +136,13 @@ export class Ingestor {
   }
 
   /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
-  async #prepare(job: IngestJob, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
+  async #prepare(
+    job: IngestJob,
+    document: PendingDocument,
+    signal: AbortSignal,
+  ): Promise<PreparedDocument | undefined> {
     const prepared = await prepareDocument(this.deps, job, document, signal);
-    if (prepared.kind === 'version') return { document, prepared, vectors: [] };
+    if (prepared.kind === 'version') return { pending: document, prepared, vectors: [] };
     if (prepared.kind === 'gone') {
       const failure: DocumentFailure = { code: 'SOURCE_DELETED', message: 'The source was deleted meanwhile.' };
       await this.deps.db.tenant(job.tenant_id, (tx) => failDocument(tx, job, document.ordinal, failure));
@@ -147,33 +156,33 @@ export class Ingestor {
   /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
   async #embedAndWrite(
     job: IngestJob,
-    versions: AsyncIterable<Version>,
+    documents: AsyncIterable<PreparedDocument>,
     signal: AbortSignal,
     lane: Lane,
   ): Promise<void> {
     // One after the other: all of them lock the row of their base.
     let writing: Promise<unknown> = Promise.resolve();
-    const write = (version: Version): void => {
-      writing = writing.then(() => this.#guarded(job, [version.document], signal, () => this.#write(job, version)));
+    const write: Write = (document) => {
+      writing = writing.then(() => this.#guarded(job, [document.pending], signal, () => this.#write(job, document)));
       writing.catch(() => undefined); // reported at the end
     };
     const { embedder: by } = this.deps;
     const embed = by && ((texts: readonly string[]) => by.embed(texts, signal, lane));
-    const wanted = new Set<Version>();
+    const wanted = new Set<PreparedDocument>();
     const waiting = new PieceQueue();
     const embedNext = async (embed: Embed): Promise<void> => {
-      const batch = waiting.take(EMBED_BATCH).filter(({ version }) => wanted.has(version));
+      const batch = waiting.take(EMBED_BATCH).filter(({ document }) => wanted.has(document));
       if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, embed, write }, signal);
     };
     try {
-      for await (const version of versions) {
+      for await (const document of documents) {
         if (!embed) {
-          write(version);
+          write(document);
           await writing;
           continue;
         }
-        wanted.add(version);
-        waiting.add(version);
+        wanted.add(document);
+        waiting.add(document);
         while (waiting.size >= EMBED_BATCH) await embedNext(embed);
       }
       while (embed && waiting.size > 0) await embedNext(embed);
@@ -183,41 +192,41 @@ export class Ingestor {
     await writing;
   }
 
-  /** Embeds some pieces, and looks meanwhile which versions are still wanted: those that are not leave `wanted`. */
+  /** Embeds some pieces, and looks meanwhile which documents are still wanted: those that are not leave `wanted`. */
   async #embedBatch(
     job: IngestJob,
     batch: readonly Piece[],
-    { wanted, embed, write }: { wanted: Set<Version>; embed: Embed; write: (version: Version) => void },
+    { wanted, embed, write }: { wanted: Set<PreparedDocument>; embed: Embed; write: Write },
     signal: AbortSignal,
   ): Promise<void> {
     const looking = this.#stillWanted(job, [...wanted]);
     looking.catch(() => undefined); // reported below
-    const touched = [...new Set(batch.map(({ version }) => version))];
-    const documents = touched.map(({ document }) => document);
+    const touched = [...new Set(batch.map(({ document }) => document))];
+    const pending = touched.map((document) => document.pending);
     const texts = batch.map(({ text }) => text);
-    const vectors = await this.#guarded(job, documents, signal, () => embed(texts));
+    const vectors = await this.#guarded(job, pending, signal, () => embed(texts));
     const still = await looking;
-    for (const version of wanted) if (!still.includes(version)) wanted.delete(version);
-    for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
-    for (const version of touched) {
-      const isWhole = version.vectors.length === version.prepared.read.chunks.length;
+    for (const document of wanted) if (!still.includes(document)) wanted.delete(document);
+    for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.document.vectors.push(vector);
+    for (const document of touched) {
+      const isWhole = document.vectors.length === document.prepared.read.chunks.length;
       if (vectors && !isWhole) continue;
-      if (vectors && wanted.has(version)) write(version);
-      wanted.delete(version);
+      if (vectors && wanted.has(document)) write(document);
+      wanted.delete(document);
     }
   }
 
-  async #stillWanted(job: IngestJob, versions: Version[]): Promise<Version[]> {
-    const progress = versions.map(({ document, prepared, vectors }) => ({
-      ordinal: document.ordinal,
+  async #stillWanted(job: IngestJob, documents: PreparedDocument[]): Promise<PreparedDocument[]> {
+    const progress = documents.map(({ pending, prepared, vectors }) => ({
+      ordinal: pending.ordinal,
       chunks: prepared.read.chunks.length,
       done: vectors.length,
     }));
     const wanted = await this.deps.db.tenant(job.tenant_id, (tx) => noteProgress(tx, job, progress));
-    return versions.filter(({ document }) => wanted.includes(document.ordinal));
+    return documents.filter(({ pending }) => wanted.includes(pending.ordinal));
   }
 
-  async #write(job: IngestJob, { document, prepared, vectors }: Version): Promise<void> {
+  async #write(job: IngestJob, { pending, prepared, vectors }: PreparedDocument): Promise<void> {
     const { fields, read } = prepared;
     const version: NewVersion = {
       // The provider's answer says how many dimensions its vectors have.
@@ -228,9 +237,9 @@ export class Ingestor {
       chunks: read.chunks,
       vectors: this.deps.embedder && vectors,
     };
-    const result = await this.#transact(job, (tx) => writeSource(tx, { ...job, ...document }, version));
+    const result = await this.#transact(job, (tx) => writeSource(tx, { ...job, ...pending }, version));
     if (result !== 'created' && result !== 'updated') return;
-    const chunks = vectorRows(document, { vectors: version.vectors, model: fields.model });
+    const chunks = vectorRows(pending, { vectors: version.vectors, model: fields.model });
     const { writeVectors, log } = this.deps;
     await writeVectors(job.tenant_id, job.namespace, chunks).catch((error: unknown) => {
       log.warn({ err: errorMessage(error), job_id: job.job_id }, 'the next search writes the vectors of a source');

@@ -50,9 +50,9 @@ export interface NewVersion {
   vectors: readonly Float32Array[] | undefined;
 }
 
-/** How a document of a job is written. */
+/** The document of a job that is being written, and its source. */
 interface Target extends JobRef {
-  /** A refresh is no call of its own for the source: it never stands before one that was made before it. */
+  /** With `refresh` the source keeps its place: only `create` and `ingest` move it to the place of their call. */
   operation: string;
   namespace: string;
   source_id: string;

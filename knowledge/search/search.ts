@@ -95,8 +95,8 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
     }
   };
 
-  // Begun after the first search by meaning: its vector says how many dimensions the model has, which of a provider nobody knows before, and
-  // the vectors that it wrote are indexed all at once, which is much quicker than one by one.
+  // Begun after the first search by meaning, for two reasons: only a vector says how many dimensions a provider's model has; and that search
+  // has written the missing vectors, which are indexed much faster together.
   let indexing: Promise<void> | undefined;
   const closing = new AbortController();
   const makeIndex = (dimensions: number): Promise<void> =>

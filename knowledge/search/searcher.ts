@@ -11,7 +11,10 @@ import { DatabaseVectors } from './rank/database-vectors.js';
 import { type Candidate, rankAll } from './rank/rank.js';
 import { rankWithDatabase } from './rank/rank-database.js';
 
-/** Searches that compare at once, and of one tenant: each holds some numbers for every chunk. Of those that wait the thread takes fewer. */
+/**
+ * Knowledge bases that are compared at once, and of one tenant: each holds some numbers for every chunk. Of one tenant 16 are here at most
+ * (4 searches, 4 bases each) and those of searches that failed meanwhile, so `waitingMax` is hardly ever reached.
+ */
 const COMPARED_AT_ONCE = { limit: 8, perKey: 4, waitingMax: 64 };
 
 /** Knowledge bases of one query that are read and compared at once. */

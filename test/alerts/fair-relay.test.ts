@@ -127,10 +127,10 @@ test('many rules that have changed are compiled in a batch of their tenant', asy
   await ruleOf(other);
   const cache = new RuleCache(secrets, '', log);
   const room = (tx: Tx) => cache.rulesOf(tx, [changing, other], COMPILED_IN_SHARED);
-  const { rules, left } = await db.system(room);
-  expect([[...rules.keys()], [...left]]).toEqual([[other], [changing]]);
+  const { rules, uncompiled } = await db.system(room);
+  expect([[...rules.keys()], [...uncompiled]]).toEqual([[other], [changing]]);
   await db.system((tx) => cache.rulesOf(tx, [changing]));
-  expect((await db.system(room)).left.size).toBe(0);
+  expect((await db.system(room)).uncompiled.size).toBe(0);
 });
 
 test('a tenant that is left behind goes on after events that were erased', async () => {

@@ -23,7 +23,7 @@ const rulesOf = (...given: CompiledRule[]) => {
   const of = (tenant: string) => given.filter(({ tenant_id }) => tenant_id === tenant);
   return new Map(given.map(({ tenant_id }) => [tenant_id, new Map([['agent.registered', of(tenant_id)]])]));
 };
-const compiled = (...given: CompiledRule[]) => ({ rules: rulesOf(...given), left: new Set<string>() });
+const compiled = (...given: CompiledRule[]) => ({ rules: rulesOf(...given), uncompiled: new Set<string>() });
 const left = (behind: { tenant_id: string; position: number }[]) =>
   behind.map(({ tenant_id, position }) => `${tenant_id} ${position}`);
 
@@ -50,7 +50,7 @@ test('rules that count many events use up the share of a tenant by their states'
 
 test('a tenant whose rules are not compiled is left behind with its first event', () => {
   const events = [eventAt(1), eventAt(2, 'b'), eventAt(3)];
-  const { matched, behind } = matchShared(events, { rules: rulesOf(ruleWith(1, ofB)), left: new Set(['a']) });
+  const { matched, behind } = matchShared(events, { rules: rulesOf(ruleWith(1, ofB)), uncompiled: new Set(['a']) });
   expect(matched.map(({ event }) => event.position)).toEqual([2]);
   expect(left(behind)).toEqual(['a 0']);
 });

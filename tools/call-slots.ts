@@ -30,7 +30,7 @@ export class CallSlots {
     this.#limits = limits;
   }
 
-  /** Admits a call. @returns a function that ends the admission (further calls of it do nothing); null when a limit is reached */
+  /** Takes a slot for a call. @returns a function that gives it up (further calls of it do nothing); null when a limit is reached */
   enter({ key, tenant_id }: Pick<ToolCaller, 'key' | 'tenant_id'>, bytes: number): (() => void) | null {
     const own = this.#byCaller.get(key) ?? 0;
     const ofTenant = this.#byTenant.get(tenant_id) ?? { calls: 0, bytes: 0 };

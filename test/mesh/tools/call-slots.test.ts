@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CallSlots } from '../../../tools/tool-admission.js';
+import { CallSlots } from '../../../tools/call-slots.js';
 
 const KIB = 1_024;
 const calls = (tenant_id: string, count: number, bytes: number, slots: CallSlots) =>
