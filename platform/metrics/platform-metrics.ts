@@ -105,7 +105,7 @@ const COUNTED_AS: Record<Verdict, Outcome | 'repeated' | 'refused' | null> = {
   usage_unknown: 'refused',
   refused: 'refused',
   target_unknown: null,
-  later: null,
+  locked: null,
 };
 const OUTCOMES: readonly Outcome[] = ['dispatched', 'queued', 'waits', 'failed'];
 
