@@ -51,14 +51,19 @@ class CountedByRoom {
   #spare = 0;
   /** Messages that are being accepted without a count. */
   #uncounted = 0;
+  /** A count is under way. While there is room, one is enough: it reads all messages that agents have, which takes long beside an old transaction. */
+  #isCounting = false;
 
   constructor(private readonly max: number) {}
 
   /** @returns the limit to count to, 0 for none, and what notes the count, null after a failure */
   begin(): { limit: number; done: (count: number | null) => void } {
     const nowMs = performance.now();
-    if (this.#spare <= 0 || nowMs - this.#countedAtMs > IN_FLIGHT_VALID_MS)
+    const isDue = nowMs - this.#countedAtMs > IN_FLIGHT_VALID_MS && !this.#isCounting;
+    if (this.#spare <= 0 || isDue) {
+      this.#isCounting = true;
       return { limit: this.max, done: (count) => this.#note(nowMs, count) };
+    }
     this.#spare -= 1;
     this.#uncounted += 1;
     return {
@@ -70,6 +75,7 @@ class CountedByRoom {
   }
 
   #note(requestedAtMs: number, count: number | null): void {
+    this.#isCounting = false;
     if (count === null || requestedAtMs < this.#countedAtMs) return;
     this.#countedAtMs = requestedAtMs;
     this.#spare = Math.floor((this.max - count) * SHARE) - this.#uncounted;

@@ -51,9 +51,11 @@ END $$;
 CREATE FUNCTION is_held_back(of_tenant text, of_instance text, of_type text)
   RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN fails_beside_others(of_tenant, of_instance, of_type) AND (
-    EXISTS (SELECT 1 FROM agent_outcomes o
+  IF NOT fails_beside_others(of_tenant, of_instance, of_type) THEN
+    RETURN false;
+  END IF;
+  RETURN EXISTS (SELECT 1 FROM agent_outcomes o
       WHERE o.tenant_id = of_tenant AND o.instance_id = of_instance AND o.paused_until > now())
     OR EXISTS (SELECT 1 FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.instance_id = of_instance AND r.holds_slot));
+      WHERE r.tenant_id = of_tenant AND r.instance_id = of_instance AND r.holds_slot);
 END $$;

@@ -56,10 +56,11 @@ END $$;
 -- oldest there are entries of deleted rows, as long as any older transaction is open.
 
 -- Whether any message of a tenant waits in a queue.
-CREATE FUNCTION tenant_has_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
-    ORDER BY r.queue DESC LIMIT 1), false)
-$$;
+CREATE FUNCTION tenant_has_queued(of_tenant text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
+    ORDER BY r.queue DESC LIMIT 1), false);
+END $$;
 
 -- Whether a queue has messages.
 CREATE FUNCTION queue_has_messages(of_tenant text, in_queue text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$

@@ -53,6 +53,11 @@ async function drop(world: World, agent: ConnectedAgent): Promise<void> {
   agent.drop();
 }
 
+async function drain(world: World, agent: FleetAgent): Promise<void> {
+  await world.persist(() => agent.report('draining'));
+  world.noteAlone();
+}
+
 /** Those that wait for an answer of a person. */
 export const asking = (world: World) =>
   world.running.filter(({ id, arrivals }) => id && arrivals.at(-1)?.answer?.how === 'question');
@@ -106,6 +111,6 @@ export const actions = {
   drop: on(connected, drop),
   leave: on(here, leave),
   comeBack: on(({ agents }) => agents, comeBack),
-  drain: on(here, (world, agent) => world.persist(() => agent.report('draining'))),
+  drain: on(here, drain),
   undrain: on(here, (world, agent) => world.persist(() => agent.report('available'))),
 } satisfies Actions<World>;

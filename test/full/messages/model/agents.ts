@@ -57,16 +57,18 @@ export abstract class FleetAgent {
   }
 
   /** What it reports lasts until its next report. */
-  async report(status: 'draining' | 'available'): Promise<void> {
+  report(status: 'draining' | 'available'): Promise<void> {
     const { home, instanceId } = this.options;
-    this.isDraining = status === 'draining';
-    await home.client.ok('/agents/heartbeat', { instance_id: instanceId, status }, OkResponse);
+    return this.#inTurn(async () => {
+      this.isDraining = status === 'draining';
+      await home.client.ok('/agents/heartbeat', { instance_id: instanceId, status }, OkResponse);
+    });
   }
 
   protected abstract run(): Promise<void>;
   protected abstract end(): Promise<void>;
 
-  /** A script may have it leave and come back at the same moment. */
+  /** A script may have it leave and come back, or report two things, at the same moment. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(() => undefined);
