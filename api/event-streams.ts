@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../contracts/api/auth.js';
 import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
-import { isLimited } from '../contracts/limited-tokens.js';
 import { LIMITS } from '../contracts/limits.js';
+import { isLimited } from '../contracts/permissions.js';
 import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
 import { EventOwners } from '../telemetry/event-owners.js';

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createAgentTypes } from '../../agents/agent-type-card.js';
 import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
-import { limitedMethodRefusal } from '../../contracts/limited-tokens.js';
+import { limitedMethodRefusal } from '../../contracts/permissions.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';

@@ -1,7 +1,6 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
-import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
+import { isLimited, isOwnMessage, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';

@@ -1,5 +1,5 @@
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
+import { isLimited } from '../../contracts/permissions.js';
 import type { EarlyVerdict } from '../../policy/decision.js';
 import type { Outcome } from '../../policy/enforce.js';
 import type { LaterFact } from '../../policy/matching/facts.js';

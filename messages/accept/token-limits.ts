@@ -1,6 +1,6 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
+import { isLimited } from '../../contracts/permissions.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type AcceptContext, routingOf } from './draft.js';
