@@ -19,14 +19,13 @@ import {
   UNCOUNTED,
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
-import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { type AcceptContext, draftOf, needsDestination, withinLimits } from './draft.js';
 import { MessageBounds } from './message-bounds.js';
 import { isContextName, openNamedSession } from './named-session.js';
 import { decideOpening, recordRefusal } from './opened-session.js';
 import { decidedDraft, type Submission } from './policy-decision.js';
 import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
-import { withinLimits } from './token-limits.js';
 import { checkVerdict, quotaReason, sessionNotFound, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
