@@ -7,11 +7,10 @@ import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
 import { EventOwners } from '../telemetry/event-owners.js';
 import type { ApiDeps } from './deps.js';
-import { OpenCalls } from './open-calls.js';
+import { OpenCalls, TokenWatch } from './open-calls.js';
 import { callerOf } from './plugins/authentication.js';
 import { logFailure, toPlatformError } from './plugins/error-contract.js';
 import { EventStream, responseSignal } from './send/event-stream.js';
-import { TokenWatch } from './send/token-watch.js';
 
 /** Reasons for which the platform ends a stream. */
 const REASONS: Record<StreamClosed['code'], string> = {
