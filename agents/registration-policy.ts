@@ -1,5 +1,5 @@
-import { isObject } from '../contracts/a2a/is-object.js';
 import type { DeploymentMode } from '../contracts/api/agents.js';
+import { isObject } from '../contracts/json-guard.js';
 import type { PolicyRequest } from '../policy/policy-request.js';
 
 /** An agent as the registration leaves it: with the fetched card, or with what its `hello` changes. */

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Author, type Change, recordAudit } from '../audit/record-audit.js';
-import { isObject } from '../contracts/a2a/is-object.js';
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
+import { isObject } from '../contracts/json-guard.js';
 import { recordEvent, recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

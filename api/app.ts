@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { verifySecret } from '../auth/credentials.js';
+import { OPERATIONS } from '../contracts/api/operations.js';
 import { LIMITS } from '../contracts/limits.js';
 import { answerClientError } from '../http/client-error.js';
+import { PlatformError } from '../runtime/errors.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import { consoleFiles } from './console/console-files.js';
 import { consoleRoutes } from './console/console-routes.js';
@@ -18,7 +22,6 @@ import { answerCors, useCors } from './plugins/cors.js';
 import { sendError, useErrorContract } from './plugins/error-contract.js';
 import { useHttpCounts } from './plugins/http-counts.js';
 import { useJsonBodies } from './plugins/json-body.js';
-import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
@@ -45,6 +48,14 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CHECKS_PER_TIMEOUT = 6;
 const PATH_PARAMETER_MAX = 256;
 
+const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** The caller's `X-Request-Id` where it has at most 128 printable characters; a new id otherwise. */
+function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && VALID_REQUEST_ID.test(given) ? given : randomUUID();
+}
+
 function createServer(deps: ApiDeps): FastifyInstance {
   const requestTimeout = deps.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const origins = deps.config.CORS_ORIGINS;
@@ -69,6 +80,28 @@ function createServer(deps: ApiDeps): FastifyInstance {
     frameworkErrors: (error, request, reply) => {
       if (!answerCors(origins, request, reply)) sendError(request, reply, error);
     },
+  });
+}
+
+/** Returns request ids, logs answers at level `debug`, and refuses calls while the process stops. Callbacks, because promises cost more. */
+function useRequestHead(
+  app: FastifyInstance,
+  { stopping, draining }: Record<'stopping' | 'draining', AbortSignal>,
+): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    // Kept connections pass by balancers: their clients open the next one elsewhere.
+    if (stopping.aborted) reply.header('connection', 'close');
+    if (!draining.aborted || request.routeOptions.url === OPERATIONS.health.path) return done();
+    const headers = { Connection: 'close' };
+    done(new PlatformError('SERVICE_UNAVAILABLE', 'The platform is stopping. Try again.', { headers }));
+  });
+  if (app.log.level !== 'debug' && app.log.level !== 'trace') return;
+  app.addHook('onResponse', (request, reply, done) => {
+    const { id: request_id, method, routeOptions } = request;
+    const { statusCode: status, elapsedTime: ms } = reply;
+    request.log.debug({ request_id, method, route: routeOptions.url, status, ms }, 'answered');
+    done();
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { ResolveRequest } from '../contracts/api/messages.js';
-import { isLimited } from '../contracts/limited-tokens.js';
+import { isLimited } from '../contracts/permissions.js';
 import { describeRequest, type LinkedRequest } from '../messages/input/by-link.js';
 import { findCallbackToken, type RequestSubject } from '../messages/input/callback-tokens.js';
 import { byLink, type Identify, type SeenPage } from '../messages/input/identify.js';

@@ -1,17 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../contracts/api/auth.js';
 import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
-import { isLimited } from '../contracts/limited-tokens.js';
 import { LIMITS } from '../contracts/limits.js';
+import { isLimited } from '../contracts/permissions.js';
 import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
 import { EventOwners } from '../telemetry/event-owners.js';
 import type { ApiDeps } from './deps.js';
-import { OpenCalls } from './open-calls.js';
+import { OpenCalls, TokenWatch } from './open-calls.js';
 import { callerOf } from './plugins/authentication.js';
 import { logFailure, toPlatformError } from './plugins/error-contract.js';
 import { EventStream, responseSignal } from './send/event-stream.js';
-import { TokenWatch } from './send/token-watch.js';
 
 /** Reasons for which the platform ends a stream. */
 const REASONS: Record<StreamClosed['code'], string> = {

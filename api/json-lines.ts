@@ -4,9 +4,8 @@ import type { z } from 'zod';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { ApiDeps } from './deps.js';
-import { OpenCalls } from './open-calls.js';
+import { OpenCalls, TokenWatch } from './open-calls.js';
 import { callerOf } from './plugins/authentication.js';
-import { TokenWatch } from './send/token-watch.js';
 
 /** A reader that takes nothing for so long is disconnected: each may hold a part of the list in memory. */
 const STALLED_MS_MAX = 60_000;

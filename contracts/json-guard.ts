@@ -1,5 +1,10 @@
 import { LIMITS } from './limits.js';
 
+/** Whether a value is a JSON object. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Whether brackets outside strings nest deeper than `maxDepth`. It does not parse: 100,000 brackets cost no more than reading them. */
 export function nestsDeeper(text: string, maxDepth: number): boolean {
   let depth = 0;

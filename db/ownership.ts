@@ -41,7 +41,7 @@ export function typeOfSession(alias: string): string {
 }
 
 /**
- * As `ownMessages`, for sessions (`isSessionWithin` in contracts/limited-tokens.ts): an agent type owns a session if it is the type of one of
+ * As `ownMessages`, for sessions (`isSessionWithin` in contracts/permissions.ts): an agent type owns a session if it is the type of one of
  * its agents, or opened it, or sent or serves a message of it.
  */
 export function ownSessions(alias: string, parameter: string): string {

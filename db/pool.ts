@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { PlatformError } from '../runtime/errors.js';
+import { errorMessage, isTransient, PlatformError } from '../runtime/errors.js';
 import { FairSemaphore, type TurnCounts } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
 import { type BatchCounts, createBatches } from './connections/batcher.js';
@@ -228,4 +229,30 @@ export function openDb(options: {
       await Promise.all([app.end(), platform.end(), renewals.end()]);
     },
   };
+}
+
+/** The pauses of `persist`: the first one, doubling up to the second. */
+const [PERSIST_PAUSE_MS, PERSIST_PAUSE_MAX_MS] = [50, 2_000];
+/** Retried failures that are neither an absent database nor too much work, for example a deadlock or a statement's time limit. */
+const PERSIST_FAILURES_MAX = 5;
+
+/**
+ * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached or is busy with
+ * work of the same tenant: an agent's answer must not be lost. It throws any other failure after `PERSIST_FAILURES_MAX` attempts.
+ * @param signal ends the retries; the promise then rejects with its reason
+ */
+export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn'>, signal?: AbortSignal): Promise<T> {
+  let pauseMs = PERSIST_PAUSE_MS;
+  for (let failures = 0; ; ) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      if (!isTransient(error)) failures += 1;
+      if (failures >= PERSIST_FAILURES_MAX) throw error;
+      log.warn({ err: errorMessage(error), retry_in_ms: pauseMs }, 'database write failed, retrying');
+    }
+    await sleep(pauseMs, undefined, signal && { signal });
+    pauseMs = Math.min(pauseMs * 2, PERSIST_PAUSE_MAX_MS);
+  }
 }

@@ -20,7 +20,7 @@ export interface PolicyRequest {
   /** Members of `agent` that are absent because nobody knows them: they count against the agent. */
   unknown?: readonly ('instance_id' | 'skill_id')[];
   session?: { session_id?: string; user_id?: string };
-  /** The token of whoever acts. The last three members are there if they limit it (contracts/limited-tokens.ts). */
+  /** The token of whoever acts. The last three members are there if they limit it (contracts/permissions.ts). */
   token?: {
     sub: string;
     credential_id: string;

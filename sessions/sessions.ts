@@ -1,8 +1,7 @@
 import type { ChosenAgent } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionInitRequest, SessionInviteRequest } from '../contracts/api/sessions.js';
-import { isLimited } from '../contracts/limited-tokens.js';
-import type { Reader } from '../contracts/permissions.js';
+import { isLimited, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { recordDecision } from '../policy/enforce.js';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../contracts/api/auth.js';
-import { isLimited, isSessionWithin, isWithin, LIMITED_EVENTS, type Limitable } from '../contracts/limited-tokens.js';
+import { isLimited, isSessionWithin, isWithin, LIMITED_EVENTS, type Limitable } from '../contracts/permissions.js';
 import { typeOfSession } from '../db/ownership.js';
 import type { Db } from '../db/pool.js';
 import type { PositionedEvent } from './event-reader.js';

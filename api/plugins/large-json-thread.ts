@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { parseJson } from './json-text.js';
+import { parseJson } from './json-body.js';
 import type { LongText, ThreadAnswer, ThreadTask } from './large-json.js';
 
 /** Takes the long strings out of a value, in place. The value has passed `parseJson`, which bounds the recursion. */

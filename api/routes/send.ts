@@ -2,12 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createAgentTypes } from '../../agents/agent-type-card.js';
 import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
-import { limitedMethodRefusal } from '../../contracts/limited-tokens.js';
+import { limitedMethodRefusal } from '../../contracts/permissions.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { routeConfig } from '../mount.js';
-import type { OpenCalls } from '../open-calls.js';
+import { type OpenCalls, TokenWatch } from '../open-calls.js';
 import { callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, responseSignal } from '../send/event-stream.js';
@@ -24,7 +24,6 @@ import {
   type WireItem,
 } from '../send/rpc.js';
 import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
-import { TokenWatch } from '../send/token-watch.js';
 
 type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator' | 'clocks'> & { openCalls: OpenCalls };
 

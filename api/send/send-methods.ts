@@ -1,8 +1,7 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited, LIMITED_PUSH } from '../../contracts/limited-tokens.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { anyAnswerRefusal } from '../../contracts/permissions.js';
+import { anyAnswerRefusal, isLimited, LIMITED_PUSH } from '../../contracts/permissions.js';
 import { type Accepted, acceptMessage } from '../../messages/accept/accept.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { answerFollowUp } from '../../messages/input/follow-up.js';

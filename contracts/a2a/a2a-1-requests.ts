@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../json-guard.js';
 import { LIMITS } from '../limits.js';
 import { Instant, JsonObject } from '../primitives.js';
 import {
@@ -11,7 +12,6 @@ import {
   TaskState,
 } from './a2a.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
-import { isObject } from './is-object.js';
 import type { Part } from './parts.js';
 import { camelNames, defined, OptionalText, proto } from './proto-json.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { isObject } from '../json-guard.js';
 import { LIMITS } from '../limits.js';
 import { JsonObject, UserId } from '../primitives.js';
-import { isObject } from './is-object.js';
 import { Artifact, Part } from './parts.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject } from './is-object.js';
+import { isObject } from '../json-guard.js';
 
 /** Helpers to parse ProtoJSON, the JSON of A2A 1.0. */
 

@@ -70,7 +70,7 @@ export const TokenClaims = z.object({
   credential_id: z.string(),
   /** The operator of the platform whose token it is: its own, with '' as `tenant_id`, or one for a tenant. */
   operator: z.string().optional(),
-  /** What the token is limited to (contracts/limited-tokens.ts). */
+  /** What the token is limited to (contracts/permissions.ts). */
   user_id: z.string().optional(),
   session_id: z.string().optional(),
   agent_types_allowed: z.array(z.string()).optional(),

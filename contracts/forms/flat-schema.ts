@@ -1,4 +1,4 @@
-import { isObject } from '../a2a/is-object.js';
+import { isObject } from '../json-guard.js';
 
 const SCALAR_KEYWORDS = new Set([
   ...['type', 'title', 'description', 'enum', 'const', 'format'],

@@ -1,5 +1,5 @@
-import { isObject } from '../a2a/is-object.js';
 import type { InputRequest } from '../api/messages.js';
+import { isObject } from '../json-guard.js';
 import { type FlatProperty, flatProperty } from './flat-schema.js';
 
 type NativeInput = 'text' | 'number' | 'checkbox' | 'date' | 'time' | 'datetime-local' | 'email' | 'url';

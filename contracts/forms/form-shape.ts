@@ -1,4 +1,4 @@
-import { isObject } from '../a2a/is-object.js';
+import { isObject } from '../json-guard.js';
 import { ALTERNATIVES, MAX_VALUES, valuesOf } from './flat-schema.js';
 
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];

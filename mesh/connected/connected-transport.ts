@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
@@ -12,7 +13,7 @@ import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
-import type { Connection } from '../connection/connection.js';
+import type { Registry } from '../connection/connection.js';
 import { type DeadlineDeps, DispatchDeadline } from '../dispatch-deadline.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../frames/frames.js';
 import { reportedFailure, toAgentResult } from './agent-result.js';
@@ -177,16 +178,58 @@ export class SentDispatch {
   }
 }
 
+/** Ended dispatches that are remembered, so that a late frame costs no query. */
+const ENDED_MAX = 5_000;
+
+/** The dispatches that connected agents of this node have, and the last ones that ended. */
+export class SentDispatches {
+  readonly #byFrame = new Map<string, SentDispatch>();
+  readonly #byAgent = new Map<string, Set<SentDispatch>>();
+  /** Frame id → agent. */
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_MAX });
+
+  /** Takes a dispatch in until its result has come. */
+  add(dispatch: SentDispatch): void {
+    const { frameId, agentKey } = dispatch;
+    this.#byFrame.set(frameId, dispatch);
+    this.#byAgent.set(agentKey, (this.#byAgent.get(agentKey) ?? new Set()).add(dispatch));
+    void dispatch.result.then(() => this.#remove(dispatch));
+  }
+
+  get(frameId: string): SentDispatch | undefined {
+    return this.#byFrame.get(frameId);
+  }
+
+  /** The dispatches whose result this agent has not sent yet. */
+  openOf(agentKey: string): SentDispatch[] {
+    return [...(this.#byAgent.get(agentKey) ?? [])].filter(({ isOpen }) => isOpen);
+  }
+
+  /** Whether the dispatch of that frame was this agent's and has ended lately. */
+  endedLately(frameId: string, agentKey: string): boolean {
+    return this.#ended.get(frameId) === agentKey;
+  }
+
+  noteEnded(frameId: string, agentKey: string): void {
+    this.#ended.set(frameId, agentKey);
+  }
+
+  #remove(dispatch: SentDispatch): void {
+    const { frameId, agentKey } = dispatch;
+    this.#byFrame.delete(frameId);
+    this.noteEnded(frameId, agentKey);
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(dispatch);
+    if (ofAgent?.size === 0) this.#byAgent.delete(agentKey);
+  }
+}
+
 /** What the transport works with on its node. */
 interface ConnectedTransportDeps extends DeadlineDeps {
   spans: SpanRecorder;
   bus: Pick<ChunkBus, 'publish'>;
-  registry: {
-    get(agentKey: string): Connection | undefined;
-    isConnecting(agentKey: string): boolean;
-    epochSettled(agentKey: string): Promise<void>;
-  };
-  sent: { add(dispatch: SentDispatch): void };
+  registry: Pick<Registry, 'get' | 'isConnecting' | 'epochSettled'>;
+  sent: Pick<SentDispatches, 'add'>;
   /** Offers what still runs to other nodes. */
   transfer(): Promise<void>;
 }

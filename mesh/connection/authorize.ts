@@ -1,7 +1,6 @@
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
-import { isOwnType, mayActFor } from '../../contracts/permissions.js';
+import { isLimited, isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';
 import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';

@@ -38,7 +38,7 @@ export interface ConnectionDeps {
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
-  registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
+  registry: Pick<Registry, 'get' | 'remove'>;
   transitions: TransitionCounts;
   suspended(connection: Connection): void;
   runner: Pick<DispatchRunner, 'running' | 'agentLost'>;
@@ -242,3 +242,63 @@ export class Connection implements ConnectionRef {
     clearTimeout(this.#pingTimer);
   }
 }
+
+/** The newest connection of each agent on this node, suspended ones included. It answers an agent's hellos one at a time. */
+export class Registry {
+  readonly #current = new Map<string, Connection>();
+  readonly #hellos = new Map<string, Promise<void>>();
+  readonly #epochChanges = new Map<string, Promise<void>>();
+
+  get(agentKey: string): Connection | undefined {
+    return this.#current.get(agentKey);
+  }
+
+  set(connection: Connection): void {
+    this.#current.set(connection.agentKey, connection);
+  }
+
+  /** Forgets the connection unless a newer one has taken its place. */
+  remove(connection: Connection): void {
+    if (this.#current.get(connection.agentKey) === connection) this.#current.delete(connection.agentKey);
+  }
+
+  all(): Connection[] {
+    return [...this.#current.values()];
+  }
+
+  /** Whether a hello of this agent is being answered. */
+  isConnecting(agentKey: string): boolean {
+    return this.#hellos.has(agentKey);
+  }
+
+  /** Resolves when this agent's epoch is not being raised. */
+  async epochSettled(agentKey: string): Promise<void> {
+    await this.#epochChanges.get(agentKey);
+  }
+
+  /** Raises the agent's epoch; `epochSettled` waits for it. */
+  async raiseEpoch<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+    const raising = work();
+    const settled = raising.then(noResult, noResult);
+    this.#epochChanges.set(agentKey, settled);
+    try {
+      return await raising;
+    } finally {
+      this.#epochChanges.delete(agentKey);
+    }
+  }
+
+  /** Answers a hello after the earlier hellos of the same agent. */
+  async serializeHello<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+    const mine = (this.#hellos.get(agentKey) ?? Promise.resolve()).then(work);
+    const settled = mine.then(noResult, noResult);
+    this.#hellos.set(agentKey, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#hellos.get(agentKey) === settled) this.#hellos.delete(agentKey);
+    }
+  }
+}
+
+function noResult(): void {}

@@ -5,10 +5,10 @@ import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Clocks } from '../../runtime/clocks.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { SentDispatches } from '../connected/connected-transport.js';
 import type { AgentTools } from '../frames/tool-frames.js';
-import type { Connection, TransitionCounts } from './connection.js';
+import type { Connection, Registry, TransitionCounts } from './connection.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
-import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 
 /** What the platform gives to a mesh node. */

@@ -1,5 +1,5 @@
 import type { AgentRef } from '../../agents/agent-row.js';
-import type { Tx } from '../../db/pool.js';
+import { persist, type Tx } from '../../db/pool.js';
 import {
   claimDispatches,
   forgetOffers,
@@ -8,7 +8,6 @@ import {
   readClaimed,
   type TransferredDispatch,
 } from '../../messages/dispatch/transfers.js';
-import { persist } from '../../messages/runner/persist.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';

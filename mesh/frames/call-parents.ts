@@ -2,9 +2,8 @@ import { setMaxListeners } from 'node:events';
 import { uuidOf } from '../../runtime/ids.js';
 import type { CallParent } from '../../tools/call-context.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
-import type { SentDispatch } from '../connected/connected-transport.js';
+import type { SentDispatch, SentDispatches } from '../connected/connected-transport.js';
 import type { Connection } from '../connection/connection.js';
-import type { SentDispatches } from '../connection/registry.js';
 
 /** Finds what a tool call of a connected agent is part of: the dispatch or tool call that the agent is answering. */
 export class CallParents {

@@ -1,4 +1,4 @@
-import { isObject } from '../../contracts/a2a/is-object.js';
+import { isObject } from '../../contracts/json-guard.js';
 
 /** From the wire forms of A2A 1.0 to the 0.3 forms that the platform keeps. */
 

@@ -1,9 +1,14 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
-import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
+import { isLimited, isOwnMessage, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
+import type { EarlyVerdict } from '../../policy/decision.js';
+import type { Outcome } from '../../policy/enforce.js';
+import type { LaterFact } from '../../policy/matching/facts.js';
+import type { PolicyEngine } from '../../policy/policy-engine.js';
+import { tokenFacts } from '../../policy/token-facts.js';
+import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
@@ -11,8 +16,11 @@ import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { LiveMessage } from '../dispatch/dispatches.js';
 import { logEnd } from '../dispatch/message-end.js';
 import { acceptedRow } from '../dispatch/open-dispatch.js';
+import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
+import { approvalRequest, draftMessage, type PolicyMessage, policyRequest } from '../policy-requests.js';
 import type { MessageRow } from '../read/rows.js';
 import {
+  type AcceptDecision,
   type AcceptRow,
   type CountLimits,
   type NewMessage,
@@ -20,14 +28,12 @@ import {
   UNCOUNTED,
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
-import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { type AcceptContext, draftOf, needsDestination, withinLimits } from './draft.js';
 import { MessageBounds } from './message-bounds.js';
 import { isContextName, openNamedSession } from './named-session.js';
 import { decideOpening, recordRefusal } from './opened-session.js';
-import { decidedDraft, type Submission } from './policy-decision.js';
 import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
-import { withinLimits } from './token-limits.js';
 import { checkVerdict, quotaReason, sessionNotFound, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
@@ -61,6 +67,80 @@ export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
     live: null,
   });
   return { core, dispatcher: { acceptAndSend }, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
+}
+
+/** A message that is to be accepted. */
+interface Submission {
+  caller: Caller;
+  draft: NewMessage;
+  /** A request to a human that the message waits for in any case. Policies that cannot decide now decide after its approval. */
+  ask?: NewInputRequest | undefined;
+}
+
+function requireDecided(verdict: EarlyVerdict): EarlyVerdict {
+  if (verdict !== 'later' && isUndecided(verdict)) throw undecidedError(verdict);
+  return verdict;
+}
+
+async function dispatchDecision(
+  policies: PolicyEngine,
+  draft: NewMessage,
+  message: PolicyMessage,
+  later: readonly LaterFact[],
+): Promise<AcceptDecision> {
+  const request = policyRequest('dispatch', message);
+  const named = message.agent.instance_id === undefined ? (['instance_id'] as const) : [];
+  const verdict = requireDecided(await policies.decideEarly(draft.tenant_id, request, [...later, ...named]));
+  if (verdict === 'later' || verdict.decision === 'require_approval') return { dispatch_undecided: true };
+  const events = eventsOf(verdict, request);
+  if (verdict.decision === 'deny') return { error: errorOfDenial(verdict), events };
+  return events.length > 0 ? { dispatch_events: events } : {};
+}
+
+async function decisionOf(
+  policies: PolicyEngine,
+  draft: NewMessage,
+  ask: NewInputRequest | undefined,
+  message: PolicyMessage,
+  later: LaterFact[],
+): Promise<AcceptDecision> {
+  const request = policyRequest('admission', message);
+  const verdict = requireDecided(await policies.decideEarly(draft.tenant_id, request, later));
+  const asked = ask && { input_request: inputRequestCall(ask) };
+  if (verdict === 'later') return { undecided: true, ...asked };
+  const events = eventsOf(verdict, request);
+  if (verdict.decision === 'deny') return { error: errorOfDenial(verdict), events };
+  if (verdict.decision === 'require_approval') {
+    if (asked) return { undecided: true, ...asked };
+    return { input_request: inputRequestCall(approvalRequest(verdict, request, 'admission')), events };
+  }
+  const recorded = events.length > 0 && { events };
+  if (asked) return { ...asked, ...recorded };
+  const dispatch = await dispatchDecision(policies, draft, message, later);
+  return { ...recorded, ...dispatch, ...(dispatch.events && { events: [...events, ...dispatch.events] }) };
+}
+
+/**
+ * Has policies decide about a new message, the session that it opens, and its dispatch, as far as they can before its agent is chosen. Decisions that need an
+ * evaluator outside are left until after the accept transaction.
+ * @returns the draft with the policies' decision and the token that they see; and their decision about the session that it opens
+ * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
+ */
+async function decidedDraft(
+  core: Pick<MessageCore, 'db' | 'policies'>,
+  { caller, draft, ask }: Submission,
+): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
+  const { policies } = core;
+  // Policies that are made later have to see that the token was limited, because its credential may do more.
+  if (ask === undefined && policies.isUnconcerned(draft.tenant_id))
+    return { draft: isLimited(caller) ? { ...draft, token: tokenFacts(caller) } : draft };
+  const opening = draft.requested_context === '' ? await decideOpening(core, caller, draft) : undefined;
+  const { message, later } = draftMessage(draft, caller);
+  const { events = [], ...rest } = await decisionOf(policies, draft, ask, message, later);
+  const all = [...(opening?.events ?? []), ...events];
+  const decision: AcceptDecision = { ...rest, ...(all.length > 0 && { events: all }) };
+  const { token } = message;
+  return { draft: { ...draft, token, ...(Object.keys(decision).length > 0 && { decision }) }, opening };
 }
 
 /** Logs a message that failed as it was accepted. */

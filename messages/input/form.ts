@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { isObject } from '../../contracts/a2a/is-object.js';
 import { flatProperty } from '../../contracts/forms/flat-schema.js';
 import { shapeProblem } from '../../contracts/forms/form-shape.js';
+import { isObject } from '../../contracts/json-guard.js';
 import type { InputRequestRow } from '../read/rows.js';
 
 /**

@@ -1,8 +1,8 @@
 import { slotOf } from '../../agents/agent-row.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { MessageState, ResolveRequest } from '../../contracts/api/messages.js';
-import { isLimited } from '../../contracts/limited-tokens.js';
 import { isTerminal } from '../../contracts/message-states.js';
+import { isLimited } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { rehearse } from '../../db/rehearsal.js';
 import { PlatformError } from '../../runtime/errors.js';

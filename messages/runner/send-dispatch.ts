@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { countFailure, countOutcome, countSuccess } from '../../agents/agent-health.js';
+import { persist } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { AgentResult, AnswerOrFailure, DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import { errorOf } from '../dispatch/message-end.js';
 import { CLOSED, LostDispatches, notSent } from './lost-dispatches.js';
 import { OutputGate } from './output-gate.js';
-import { persist } from './persist.js';
 import { withProposal } from './plan-proposals.js';
 import type { RunningDispatch, SendClock } from './running-dispatches.js';
 import type { SenderOptions, Taking } from './sender-options.js';

@@ -21,6 +21,11 @@ export interface LocalEnd extends Disposable {
   ended?: EndedRow;
 }
 
+/** Forgets a call that has ended, unless a later one has taken its place. */
+function forget<Entry>(entries: Map<string, Entry>, messageId: string, own: Entry): void {
+  if (entries.get(messageId) === own) entries.delete(messageId);
+}
+
 /** What this process itself writes about a message for which one of its calls waits. So the call need not read the row, or wait for the bus. */
 export class LocalChanges {
   readonly #awaited = new Map<string, LocalEnd>();
@@ -28,7 +33,7 @@ export class LocalChanges {
 
   /** The latest call that follows a message is told. Any other reads the row. */
   follow(messageId: string): LocalEnd {
-    const end: LocalEnd = { [Symbol.dispose]: () => void this.#awaited.delete(messageId) };
+    const end: LocalEnd = { [Symbol.dispose]: () => forget(this.#awaited, messageId, end) };
     this.#awaited.set(messageId, end);
     return end;
   }
@@ -42,7 +47,7 @@ export class LocalChanges {
   /** Calls `wake` at the next `noteToolRequest`: the caller then reads the row. One caller at a time, as in `follow`. */
   onToolRequest(messageId: string, wake: () => void): Disposable {
     this.#onHeld.set(messageId, wake);
-    return { [Symbol.dispose]: () => void this.#onHeld.delete(messageId) };
+    return { [Symbol.dispose]: () => forget(this.#onHeld, messageId, wake) };
   }
 
   /** Called after the commit: a request about a tool call was opened or withdrawn, or has failed the message. */

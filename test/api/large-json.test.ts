@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { parseJson } from '../../api/plugins/json-text.js';
+import { parseJson } from '../../api/plugins/json-body.js';
 import { LargeJson } from '../../api/plugins/large-json.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';

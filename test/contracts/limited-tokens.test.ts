@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
-import type { TokenLimits } from '../../contracts/limited-tokens.js';
-import { callRefusal } from '../../contracts/permissions.js';
+import { callRefusal, type TokenLimits } from '../../contracts/permissions.js';
 
 const caller = (limits: TokenLimits): Caller => ({
   ...{ tenant_id: 'ten_1', agent_type: 'credential', sub: 'cred_1', credential_id: 'cred_1', iat: 0, exp: 0 },

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
 import { openDb } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
-import { Registry } from '../../mesh/connection/registry.js';
+import { Registry } from '../../mesh/connection/connection.js';
 import { MeshNode } from '../../mesh/nodes/node.js';
 import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { httpServer } from '../runtime/loopback-server.js';

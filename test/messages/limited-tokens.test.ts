@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/api/auth.js';
-import type { TokenLimits } from '../../contracts/limited-tokens.js';
+import type { TokenLimits } from '../../contracts/permissions.js';
 import { recordEvent } from '../../db/events.js';
 import type { Db } from '../../db/pool.js';
 import { acceptDeps, acceptMessage } from '../../messages/accept/accept.js';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { LiveMessage } from '../../messages/dispatch/dispatches.js';
 import { liveTask } from '../../messages/read/task.js';
-import { LocalChanges } from '../../messages/stream/local-changes.js';
+import { type EndedRow, LocalChanges } from '../../messages/stream/local-changes.js';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -20,4 +20,26 @@ test('a blocking caller is woken as a human is asked about a tool call, although
   local.noteToolRequest('msg_1');
   expect(await waiting).toBeNull();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a call that ends leaves the later call for the same message its notice', () => {
+  const local = new LocalChanges();
+  const earlier = local.follow('msg_1');
+  const later = local.follow('msg_1');
+  earlier[Symbol.dispose]();
+  const ended = { state: 'completed' } as EndedRow;
+  local.note('msg_1', ended);
+  expect(later.ended).toBe(ended);
+  expect(earlier.ended).toBeUndefined();
+});
+
+test('a call that ends leaves the later call for the same message its wake-up', () => {
+  const local = new LocalChanges();
+  const [earlierWake, laterWake] = [vi.fn(), vi.fn()];
+  const earlier = local.onToolRequest('msg_1', earlierWake);
+  local.onToolRequest('msg_1', laterWake);
+  earlier[Symbol.dispose]();
+  local.noteToolRequest('msg_1');
+  expect(laterWake).toHaveBeenCalledOnce();
+  expect(earlierWake).not.toHaveBeenCalled();
 });
