@@ -206,7 +206,12 @@ class DispatchStore implements Dispatches {
       ...output,
       decisions,
       event_id: newEventId(),
-      ...(next && { take_mesh: next.mesh_id, take_dispatch: next.dispatch_id, take_event: newEventId() }),
+      ...(next && {
+        take_mesh: next.mesh_id,
+        take_dispatch: next.dispatch_id,
+        take_event: newEventId(),
+        take_from: next.queue_seen?.from,
+      }),
     });
     if (!ended?.ended_at) return null;
     const { woken, session_id, instance_id, agent_type } = ended;
@@ -219,7 +224,7 @@ class DispatchStore implements Dispatches {
     this.#announce(ref, woken ?? [], { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
-    if (ended.taken) return { state, message, next: takenDispatch(this.#core, ended.taken) };
+    if (ended.taken) return { state, message, next: takenDispatch(this.#core, ended.taken, next?.queue_seen) };
     return { state, message, ...(ended.take_again && { next: 'again' }) };
   }
 

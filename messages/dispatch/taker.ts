@@ -25,6 +25,8 @@ const TENANTS_AT_ONCE = 4;
 const LENDING_TRIED = 32;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
+/** For so long the takes behind an agent's results may pass over a message that came back to its queue at an older age than others there. */
+const PASSED_OVER_MS = 5_000;
 
 /** An agent that is being filled. */
 interface Filling {
@@ -116,7 +118,9 @@ export class Taker implements Taking {
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
-    return { mesh_id: runner.meshId, dispatch_id };
+    const { queue_seen } = ended;
+    const goesOn = queue_seen !== undefined && performance.now() - queue_seen.wholeAtMs < PASSED_OVER_MS;
+    return { mesh_id: runner.meshId, dispatch_id, ...(goesOn && { queue_seen }) };
   }
 
   sendNext(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void {

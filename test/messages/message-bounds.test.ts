@@ -60,6 +60,16 @@ describe('messages in flight', () => {
     expect(limitOf(limits.begin(TENANT))).toBe(80);
   });
 
+  test('while a new count is under way others use the room of the one before', () => {
+    const limits = limitsOf(80);
+    accept(limits, 0);
+    vi.advanceTimersByTime(1_001);
+    const counting = limits.begin(TENANT);
+    expect([limitOf(counting), limitOf(limits.begin(TENANT))]).toEqual([80, 0]);
+    counting.done(null);
+    expect(accept(limits, 0)).toBe(80);
+  });
+
   test('a message that failed frees its place', () => {
     const limits = limitsOf(16);
     accept(limits, 0);

@@ -99,6 +99,7 @@ test('what is taken is sent by this node, and its session is the agent’s from 
   expect(open).toEqual(
     await fixture.dispatches.find({ ...sent, dispatch_id: open?.dispatch_id ?? '' }).then((found) => ({
       ...found,
+      queue_seen: open?.queue_seen,
       payload: { ...found?.payload, deadline_ms: open?.payload.deadline_ms },
     })),
   );
@@ -197,9 +198,10 @@ test('of many nodes that take at once none takes what another has, and none more
 });
 
 /** The agent's result, and what it gets right behind it. */
-async function answerAndTake(message: Sent) {
+async function answerAndTake(message: Sent, from?: string) {
   const open = await fixture.dispatched(message);
-  const next = { mesh_id: MESH, dispatch_id: newId('dsp') };
+  const seen = from === undefined ? {} : { queue_seen: { from, wholeAtMs: 0 } };
+  const next = { mesh_id: MESH, dispatch_id: newId('dsp'), ...seen };
   const end = await fixture.dispatches.end(open, { state: 'completed', artifacts: [] }, open.epoch, next);
   return { state: end?.message?.state, next: typeof end?.next === 'object' ? end.next.message_id : end?.next };
 }
@@ -215,6 +217,30 @@ test('a result and the next message are one transaction; where the room is held 
   await lock.release();
   expect(await taken('a')).toEqual(of(sent, 1));
   expect(await answerAndTake(sent[1] as Sent)).toEqual({ state: 'completed', next: undefined });
+});
+
+test('the take behind a result begins where the one before found the oldest, and still finds what is older', async () => {
+  await fixture.agent('a');
+  const first = await fixture.send(WORKER);
+  const sent = await queued(WORKER, WORKER, WORKER, WORKER);
+  const query = 'SELECT created_at::text AS at FROM running_messages WHERE tenant_id = $1 ORDER BY created_at';
+  const times = (await database.query<{ at: string }>(query, [fixture.tenantId])).map(({ at }) => at).slice(1);
+  const next = async (message: Sent | undefined, from?: string) => (await answerAndTake(message as Sent, from)).next;
+  expect(await next(first, times[2])).toBe(sent[2]?.message_id);
+  await database.query(`UPDATE running_messages SET resolution = '{}' WHERE message_id = $1`, [sent[1]?.message_id]);
+  expect(await next(sent[2], times[2])).toBe(sent[1]?.message_id);
+  expect(await next(sent[1], times[2])).toBe(sent[3]?.message_id);
+  expect(await next(sent[3], times[2])).toBe(sent[0]?.message_id);
+});
+
+test('a taken dispatch knows the oldest message that its take saw', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null, max_concurrent_sessions: 2 });
+  await queued(WORKER, WORKER, WORKER);
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  const query = 'SELECT min(created_at) AS at FROM running_messages WHERE tenant_id = $1';
+  const at = (await database.query<{ at: Date }>(query, [fixture.tenantId]))[0]?.at;
+  const seen = (await take('a')).map(({ queue_seen }) => new Date(queue_seen?.from ?? 0));
+  expect(seen).toEqual([at, at]);
 });
 
 test('the queues that are not empty are found, and agents with room for them', async () => {
