@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache';
 import type { MessageCore } from '../core.js';
 import type { AcceptRow, CountLimits } from './accept-transaction.js';
 
-/** How long a count of messages in flight is valid, from the moment at which it was requested. */
-const IN_FLIGHT_VALID_MS = 1_000;
+/** How long a count of messages in flight is valid, from the moment at which it was requested; and while a newer count is under way. */
+const [IN_FLIGHT_VALID_MS, IN_FLIGHT_OLD_VALID_MS] = [1_000, 5_000];
 /** The same for messages that are queued, and for those that wait for input. There may be very many; those that wait for input change slowly. */
 const [QUEUED_VALID_MS, WAITING_VALID_MS] = [1_000, 5_000];
 /** The share of the free room that one process uses before it counts again. */
@@ -43,7 +43,10 @@ class CountedAtTimes {
   }
 }
 
-/** The bound at which messages queue and none is refused. One count is valid for a second, and until this process has used an eighth of the free room. */
+/**
+ * The bound at which messages queue and none is refused. One count is valid for a second, and until this process has used an eighth of the free room. While the
+ * next count is under way it stays valid for five: a count reads all messages that agents have, and beside an old transaction all that they had since.
+ */
 class CountedByRoom {
   /** When the known count was requested; -Infinity before the first. On `performance.now()`. */
   #countedAtMs = Number.NEGATIVE_INFINITY;
@@ -51,7 +54,6 @@ class CountedByRoom {
   #spare = 0;
   /** Messages that are being accepted without a count. */
   #uncounted = 0;
-  /** A count is under way. While there is room, one is enough: it reads all messages that agents have, which takes long beside an old transaction. */
   #isCounting = false;
 
   constructor(private readonly max: number) {}
@@ -59,8 +61,8 @@ class CountedByRoom {
   /** @returns the limit to count to, 0 for none, and what notes the count, null after a failure */
   begin(): { limit: number; done: (count: number | null) => void } {
     const nowMs = performance.now();
-    const isDue = nowMs - this.#countedAtMs > IN_FLIGHT_VALID_MS && !this.#isCounting;
-    if (this.#spare <= 0 || isDue) {
+    const validMs = this.#isCounting ? IN_FLIGHT_OLD_VALID_MS : IN_FLIGHT_VALID_MS;
+    if (this.#spare <= 0 || nowMs - this.#countedAtMs > validMs) {
       this.#isCounting = true;
       return { limit: this.max, done: (count) => this.#note(nowMs, count) };
     }

@@ -210,7 +210,7 @@ class DispatchStore implements Dispatches {
         take_mesh: next.mesh_id,
         take_dispatch: next.dispatch_id,
         take_event: newEventId(),
-        take_from: next.queue_seen?.from,
+        take_queue_from: next.queue_start?.queue_from,
       }),
     });
     if (!ended?.ended_at) return null;
@@ -224,7 +224,7 @@ class DispatchStore implements Dispatches {
     this.#announce(ref, woken ?? [], { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
-    if (ended.taken) return { state, message, next: takenDispatch(this.#core, ended.taken, next?.queue_seen) };
+    if (ended.taken) return { state, message, next: takenDispatch(this.#core, ended.taken, next?.queue_start) };
     return { state, message, ...(ended.take_again && { next: 'again' }) };
   }
 

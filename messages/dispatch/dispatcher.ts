@@ -19,11 +19,11 @@ import { createQueues } from './queues.js';
 import { Taker } from './taker.js';
 
 /** How often a watcher looks for workflows that are due. */
-const TICK_MS = 100;
+const WATCH_TICK_MS = 100;
 /** Concurrent starts of workflows, in all and of one tenant. They are few, so that thousands that are due at once do not slow down other tenants. */
 const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
-/** The pause between two attempts while Temporal is away. */
-const RETRY_MS = 2_000;
+/** The pause between two attempts to start a workflow while Temporal is away. */
+const WATCH_RETRY_MS = 2_000;
 
 /** A message that an agent has. */
 interface Watched {
@@ -44,7 +44,7 @@ class Watcher {
   constructor(start: (ref: MessageInput) => Promise<void>, log: MessageCore['log']) {
     this.#start = start;
     this.#log = log;
-    this.#loop = new Loop({ name: 'watch', intervalMs: TICK_MS, work: () => this.#turn(), log });
+    this.#loop = new Loop({ name: 'watch', intervalMs: WATCH_TICK_MS, work: () => this.#turn(), log });
     this.#loop.start();
   }
 
@@ -84,12 +84,12 @@ class Watcher {
     due.forEach((message, index) => {
       // The message may have ended meanwhile. A failed start is put at the end.
       if (!this.#messages.delete(message.ref.message_id) || results[index]?.status === 'fulfilled') return;
-      this.#messages.set(message.ref.message_id, { ...message, dueMs: performance.now() + RETRY_MS });
+      this.#messages.set(message.ref.message_id, { ...message, dueMs: performance.now() + WATCH_RETRY_MS });
     });
     if (failure && !this.#failing)
       this.#log.warn({ err: errorMessage(failure.reason) }, 'messages cannot be watched yet; trying again');
     this.#failing = failure !== undefined;
-    return due.length === 0 || this.#failing ? TICK_MS : 0;
+    return due.length === 0 || this.#failing ? WATCH_TICK_MS : 0;
   }
 }
 

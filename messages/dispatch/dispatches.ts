@@ -43,16 +43,16 @@ export interface OpenDispatch extends DispatchRef {
   /** No agent has had the message before, and nobody was asked about it. */
   is_first: boolean;
   payload: DispatchPayload;
-  /** What its take has seen of its agent's queues; absent where it was not taken from a queue. */
-  queue_seen?: QueueSeen;
+  /** Where the next take for its agent may begin; absent: at the oldest message. */
+  queue_start?: QueueStart;
 }
 
-/** What a take has seen of its agent's queues, so that the next one begins there (db/functions/dispatches/take_messages.sql). */
-export interface QueueSeen {
-  /** When the oldest message was accepted that carried no human's answer, as the database writes it. */
-  from: string;
-  /** When that was looked for among all messages of the queues. On `performance.now()`. */
-  wholeAtMs: number;
+/** Where a take may begin in an agent's queues, because a look at all their messages was slow (db/functions/dispatches/take_messages.sql). */
+export interface QueueStart {
+  /** When the oldest message without a human's answer was accepted, in the database's text, which has microseconds. */
+  queue_from: string;
+  /** When a take of this agent last looked at all messages, on `performance.now()`. */
+  lookedAtAllMs: number;
 }
 
 /** The dispatch that may be opened with the agent's next message, in the transaction that ends its last one. */
@@ -60,8 +60,8 @@ export interface NextDispatch {
   /** The node that sends it. */
   mesh_id: string;
   dispatch_id: string;
-  /** The take begins there; absent: with the oldest message. */
-  queue_seen?: QueueSeen;
+  /** Where the take begins; absent: at the oldest message. */
+  queue_start?: QueueStart;
 }
 
 /** An agent's answer or failure, in one form for connected and hosted agents. */

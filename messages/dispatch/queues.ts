@@ -4,7 +4,7 @@ import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore, QueueRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
-import type { OpenDispatch, QueueSeen } from './dispatches.js';
+import type { OpenDispatch, QueueStart } from './dispatches.js';
 import { bytesOf, openDispatchFrom } from './open-dispatch.js';
 
 /** Messages that wait for agents (db/functions/routing/queues.sql), and how nodes take them. */
@@ -40,7 +40,7 @@ export type TakenRow = Omit<DispatchDetails, 'sent_at' | 'deadline_at' | 'read_a
   dispatch_auth: string | null;
   /** Its message has a workflow. */
   watched: boolean;
-  /** `QueueSeen.from`; null where that is not known. */
+  /** As in `QueueStart`; null: the next take begins at the oldest message. */
   queue_from: string | null;
 };
 
@@ -56,12 +56,12 @@ function detailsOf(row: TakenRow): DispatchDetails {
 
 /**
  * Makes the dispatch of a taken row, and announces that its message is under way.
- * @param from where the take began; undefined: with the oldest message
+ * @param start where its take began; undefined: at the oldest message
  */
-export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow, from?: QueueSeen): OpenDispatch {
+export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow, start?: QueueStart): OpenDispatch {
   const open = openDispatchFrom(readable(detailsOf(row)));
-  if (row.queue_from !== null)
-    open.queue_seen = { from: row.queue_from, wholeAtMs: from?.wholeAtMs ?? performance.now() };
+  const { queue_from } = row;
+  if (queue_from !== null) open.queue_start = { queue_from, lookedAtAllMs: start?.lookedAtAllMs ?? performance.now() };
   const { tenant_id, message_id, session_id } = open;
   bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
   if (row.watched) workflowStarter.message({ tenant_id, message_id, session_id });

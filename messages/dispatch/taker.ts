@@ -25,8 +25,8 @@ const TENANTS_AT_ONCE = 4;
 const LENDING_TRIED = 32;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
-/** For so long the takes behind an agent's results may pass over a message that came back to its queue at an older age than others there. */
-const PASSED_OVER_MS = 5_000;
+/** For so long after a look at all messages of an agent's queues takes may begin where that one found the oldest. */
+const QUEUE_START_VALID_MS = 5_000;
 
 /** An agent that is being filled. */
 interface Filling {
@@ -68,6 +68,12 @@ interface Pass {
 
 /** The result if no take was tried. */
 const NOTHING = { asked: 0, got: 0 };
+
+/** Where the take behind a dispatch begins. */
+export function validStart({ queue_start }: Pick<OpenDispatch, 'queue_start'>): Pick<NextDispatch, 'queue_start'> {
+  const isValid = queue_start && performance.now() - queue_start.lookedAtAllMs < QUEUE_START_VALID_MS;
+  return isValid ? { queue_start } : {};
+}
 
 /**
  * Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql):
@@ -118,9 +124,7 @@ export class Taker implements Taking {
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
-    const { queue_seen } = ended;
-    const goesOn = queue_seen !== undefined && performance.now() - queue_seen.wholeAtMs < PASSED_OVER_MS;
-    return { mesh_id: runner.meshId, dispatch_id, ...(goesOn && { queue_seen }) };
+    return { mesh_id: runner.meshId, dispatch_id, ...validStart(ended) };
   }
 
   sendNext(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void {

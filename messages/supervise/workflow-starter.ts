@@ -10,7 +10,7 @@ import type { TemporalLink } from './temporal-link.js';
  * 16, on two cores.
  */
 const AFTER_MS = 50;
-/** Concurrent wake-ups, in all and of one tenant; few, for the reason in messages/dispatch/dispatcher.ts. */
+/** Concurrent wake-ups, in all and of one tenant; few, for the reason at `STARTS_MAX` in messages/dispatch/dispatcher.ts. */
 const AT_ONCE = 64;
 const OF_TENANT_AT_ONCE = 4;
 /** Wake-ups of one tenant that wait; the sweeper repeats those beyond. */

@@ -14,7 +14,7 @@ CREATE TYPE dispatch_end_call AS (
   event_id text, -- of the dispatch's event, which the message's event follows
   -- The dispatch in which the node `take_mesh` sends the agent's next message, its event, and where the take begins
   -- (`queue_from` of take_call). `take_dispatch` NULL: no message is taken, and `take_again` says whether one waits.
-  take_mesh text, take_dispatch text, take_event text, take_from timestamptz
+  take_mesh text, take_dispatch text, take_event text, take_queue_from timestamptz
 );
 
 -- What the process learns of a call.
@@ -69,7 +69,7 @@ BEGIN
       SELECT t.taken, t.again INTO taken, take_again
         FROM take_next(new_take_call(tenant_id => c.tenant_id, instance_id => e.instance_id, mesh_id => c.take_mesh,
           epoch => c.epoch, dispatch_ids => ARRAY[c.take_dispatch], event_ids => ARRAY[c.take_event],
-          queue_from => c.take_from)) t;
+          queue_from => c.take_queue_from)) t;
     ELSE
       take_again := agent_has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;

@@ -2,11 +2,11 @@
 -- first, then the oldest that fit. The calling node opens each dispatch: as `sent`, or as `open` where policies have to
 -- decide about it.
 --
--- While some transaction stays open, no row that is deleted meanwhile is removed, and whoever looks for the oldest of a
--- queue reads past all that were taken since. So a take that follows the end of a dispatch begins where the take of that
--- dispatch found the oldest (`queue_from`). A message that came back to the queue at an older age is found where nothing
--- newer waits, and by takes without `queue_from`: one in five seconds (messages/dispatch/taker.ts). Behind 80,000
--- deleted rows that look takes 0.5 ms, and 11 without `queue_from`.
+-- While some transaction stays open no dead row is removed, and whoever looks for the oldest message of a queue reads
+-- past all that were taken since. Where that was slow, the take behind the end of a dispatch begins where the take of
+-- that dispatch found the oldest (`queue_from`): behind 80,000 dead rows it then takes 0.5 ms in place of 11. So for up
+-- to five seconds (messages/dispatch/taker.ts) newer messages may go before one that joined a shared queue late, at the
+-- age of its acceptance.
 --
 -- Locks: a take holds the room of its agent. It skips sessions that another transaction has locked, and waits for the
 -- lock of a message (open_queued).
@@ -20,7 +20,9 @@ CREATE TYPE take_call AS (
   as_open boolean, -- the dispatches are opened as `open`, for policies to decide about them; else as `sent`
   in_flight_limit integer, -- how many messages the agents of the tenant may have together
   is_retry boolean, -- this take is repeated after an error
-  queue_from timestamptz -- without a human's answer only messages from then on are taken, if there are any; NULL: all
+  -- In queues that other agents serve too, of the messages without a human's answer only those are taken that were
+  -- accepted from then on, unless nothing is found; NULL: all.
+  queue_from timestamptz
 );
 
 -- Makes a take_call from named members. Postgres inlines it, so it costs nothing.
@@ -55,8 +57,8 @@ BEGIN
 END $$;
 
 -- The messages that an agent could take next, in the order in which it takes them; without room only those of sessions
--- that count on it already. `is_new`: it carries no human's answer. `queue_from` as in take_call. It relies on the planner
--- settings of its callers: settings of its own would cost 50 µs a call.
+-- that count on it already. `is_new`: it carries no human's answer. `queue_from` as in take_call. It relies on the
+-- planner settings of its callers: settings of its own would cost 50 µs a call.
 CREATE FUNCTION next_queued(a agents, has_room boolean, at_most integer, queue_from timestamptz)
   RETURNS TABLE (message_id text, session_id text, is_new boolean, created_at timestamptz)
   LANGUAGE plpgsql STABLE AS $$
@@ -64,8 +66,8 @@ DECLARE
   served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type)
     THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
     ELSE nonempty_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
-  -- within the query it would be no condition of the index, because of its COALESCE
-  first_at timestamptz := coalesce(queue_from, '-infinity');
+  own_queue text := queue_of(a.instance_id, NULL, NULL);
+  first_at timestamptz := coalesce(queue_from, '-infinity'); -- as in queue_length
 BEGIN
   IF has_room THEN
     RETURN QUERY SELECT w.* FROM unnest(served) AS one (queue) CROSS JOIN LATERAL (
@@ -76,12 +78,10 @@ BEGIN
         UNION ALL
         (SELECT x.message_id, x.session_id, true, x.created_at FROM running_messages x
           WHERE x.tenant_id = a.tenant_id AND x.queue = one.queue
-            AND x.resolution IS NULL AND x.created_at >= first_at
+            AND x.resolution IS NULL
+            AND x.created_at >= CASE WHEN one.queue = own_queue THEN '-infinity' ELSE first_at END
           ORDER BY (x.resolution IS NULL), x.created_at LIMIT at_most)) w
        ORDER BY w.is_new, w.created_at LIMIT at_most;
-    IF NOT FOUND AND queue_from IS NOT NULL THEN
-      RETURN QUERY SELECT * FROM next_queued(a, has_room, at_most, NULL);
-    END IF;
   ELSE
     RETURN QUERY SELECT x.message_id, x.session_id, x.resolution IS NULL, x.created_at FROM running_messages x
        WHERE x.tenant_id = a.tenant_id AND x.state IN ('submitted', 'working') AND x.queue = ANY (served)
@@ -183,7 +183,7 @@ BEGIN
       'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
       'resolution', r.resolution,
       'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
-      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', m.user_id, 'queue_from', c.queue_from,
+      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', m.user_id,
       'public_url', a.public_url, 'agent_card', CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END,
       'dispatch_auth', encode(a.dispatch_auth, 'hex'));
 END $$;
@@ -232,7 +232,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Takes messages for an agent whose room this transaction holds. `tenant_left`: how many more the agents of the tenant
--- may have; NULL: that is not asked. Gives what open_queued gives.
+-- may have; NULL: that is not asked. Gives what open_queued gives, with the `queue_from` of the next take.
 CREATE FUNCTION take_for(c take_call, a agents, tenant_left integer) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   places_left integer := room_left(a);
@@ -241,7 +241,9 @@ DECLARE
   s sessions;
   needs_room boolean;
   has_room boolean := coalesce(places_left > 0, true);
-  oldest_known boolean := NOT has_room; -- then only messages of some sessions are looked at
+  began_at timestamptz := clock_timestamp();
+  queue_from timestamptz := c.queue_from;
+  looked boolean := false;
   taken jsonb;
   opened jsonb[] := '{}';
   next integer := 1;
@@ -249,10 +251,12 @@ BEGIN
   -- It reads eight more than it may take, because some are passed over: another transaction has their session, they
   -- move to another queue or need room that is used up.
   FOR w IN SELECT * FROM next_queued(a, has_room, most + 8, c.queue_from) LOOP
-    IF w.is_new AND NOT oldest_known THEN
-      c.queue_from := w.created_at; -- where the next take begins
-      oldest_known := true;
+    -- Without room it sees only messages of some sessions, and does not know the oldest.
+    IF has_room AND w.is_new AND NOT looked
+      AND (queue_from IS NOT NULL OR clock_timestamp() > began_at + interval '2 ms') THEN
+      queue_from := w.created_at;
     END IF;
+    looked := looked OR w.is_new;
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
@@ -267,7 +271,7 @@ BEGIN
     END IF;
     CONTINUE WHEN taken IS NULL;
     places_left := places_left - needs_room::integer;
-    opened := opened || taken;
+    opened := opened || (taken || jsonb_build_object('queue_from', queue_from));
     next := next + 1;
   END LOOP;
   RETURN opened;
@@ -320,6 +324,10 @@ BEGIN
       PERFORM set_full_at(c.tenant_id, c.instance_id, NULL);
     END IF;
     taken := (take_for(c, a, NULL))[1];
+    IF taken IS NULL AND c.queue_from IS NOT NULL THEN
+      c.queue_from := NULL;
+      taken := (take_for(c, a, NULL))[1];
+    END IF;
   END IF;
 EXCEPTION WHEN OTHERS THEN
   RAISE WARNING 'a message could not be taken right behind a result: %', SQLERRM;

@@ -47,14 +47,11 @@ BEGIN
     d := decide_message(c, key, wait_for_locks AND place = 0, known, unwritten_ids);
     keys := keys || key;
     results := results || d.result;
-    IF d.key IS NULL OR d.resumes THEN
+    CONTINUE WHEN d.key IS NULL;
+    IF d.resumes THEN
       decided := write_messages(decided);
       unwritten_ids := '{}';
-      IF d.resumes THEN
-        PERFORM resume_session(d);
-      ELSE
-        CONTINUE;
-      END IF;
+      PERFORM resume_session(d);
     END IF;
     decided := decided || d;
     IF (d.agent).only_one AND NOT d.has_extra_rows THEN

@@ -1,5 +1,6 @@
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createQueues } from '../../../messages/dispatch/queues.js';
+import { validStart } from '../../../messages/dispatch/taker.js';
 import { takeStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { freshDatabase } from '../../setup/database.js';
@@ -99,7 +100,7 @@ test('what is taken is sent by this node, and its session is the agent’s from 
   expect(open).toEqual(
     await fixture.dispatches.find({ ...sent, dispatch_id: open?.dispatch_id ?? '' }).then((found) => ({
       ...found,
-      queue_seen: open?.queue_seen,
+      ...(open?.queue_start && { queue_start: open.queue_start }),
       payload: { ...found?.payload, deadline_ms: open?.payload.deadline_ms },
     })),
   );
@@ -198,12 +199,17 @@ test('of many nodes that take at once none takes what another has, and none more
 });
 
 /** The agent's result, and what it gets right behind it. */
-async function answerAndTake(message: Sent, from?: string) {
+async function answerAndTake(message: Sent, queueFrom?: string) {
   const open = await fixture.dispatched(message);
-  const seen = from === undefined ? {} : { queue_seen: { from, wholeAtMs: 0 } };
-  const next = { mesh_id: MESH, dispatch_id: newId('dsp'), ...seen };
+  const start = queueFrom === undefined ? {} : { queue_start: { queue_from: queueFrom, lookedAtAllMs: 7 } };
+  const next = { mesh_id: MESH, dispatch_id: newId('dsp'), ...start };
   const end = await fixture.dispatches.end(open, { state: 'completed', artifacts: [] }, open.epoch, next);
-  return { state: end?.message?.state, next: typeof end?.next === 'object' ? end.next.message_id : end?.next };
+  const opened = typeof end?.next === 'object' ? end.next : undefined;
+  return {
+    state: end?.message?.state,
+    next: opened?.message_id ?? end?.next,
+    ...(queueFrom !== undefined && { start: opened?.queue_start }),
+  };
 }
 
 test('a result and the next message are one transaction; where the room is held the next one is to be taken later', async () => {
@@ -219,28 +225,31 @@ test('a result and the next message are one transaction; where the room is held 
   expect(await answerAndTake(sent[1] as Sent)).toEqual({ state: 'completed', next: undefined });
 });
 
-test('the take behind a result begins where the one before found the oldest, and still finds what is older', async () => {
+test('the take behind a result may begin in the midst of shared queues, and then still finds what is older', async () => {
   await fixture.agent('a');
   const first = await fixture.send(WORKER);
-  const sent = await queued(WORKER, WORKER, WORKER, WORKER);
-  const query = 'SELECT created_at::text AS at FROM running_messages WHERE tenant_id = $1 ORDER BY created_at';
-  const times = (await database.query<{ at: string }>(query, [fixture.tenantId])).map(({ at }) => at).slice(1);
-  const next = async (message: Sent | undefined, from?: string) => (await answerAndTake(message as Sent, from)).next;
-  expect(await next(first, times[2])).toBe(sent[2]?.message_id);
-  await database.query(`UPDATE running_messages SET resolution = '{}' WHERE message_id = $1`, [sent[1]?.message_id]);
-  expect(await next(sent[2], times[2])).toBe(sent[1]?.message_id);
-  expect(await next(sent[1], times[2])).toBe(sent[3]?.message_id);
-  expect(await next(sent[3], times[2])).toBe(sent[0]?.message_id);
+  const sent = await queued(WORKER, WORKER, WORKER, WORKER, { instance_id: 'a' });
+  await database.query("UPDATE running_messages SET created_at = created_at - interval '1 h' WHERE message_id = $1", [
+    sent[4]?.message_id,
+  ]);
+  const query = 'SELECT message_id, to_json(created_at) AS at FROM running_messages WHERE tenant_id = $1';
+  const rows = await database.query<{ message_id: string; at: string }>(query, [fixture.tenantId]);
+  const at = (index: number) => rows.find(({ message_id }) => message_id === sent[index]?.message_id)?.at;
+  expect((await answerAndTake(first, at(2))).next).toBe(sent[4]?.message_id); // from its own queue
+  const second = await answerAndTake(sent[4] as Sent, at(1));
+  expect(second).toMatchObject({ next: sent[1]?.message_id, start: { queue_from: at(1), lookedAtAllMs: 7 } });
+  await database.query(`UPDATE running_messages SET resolution = '{}' WHERE message_id = $1`, [sent[0]?.message_id]);
+  expect((await answerAndTake(sent[1] as Sent, at(3))).next).toBe(sent[0]?.message_id); // a person's answer
+  expect((await answerAndTake(sent[0] as Sent, at(3))).next).toBe(sent[3]?.message_id);
+  expect((await answerAndTake(sent[3] as Sent, at(3))).next).toBe(sent[2]?.message_id);
 });
 
-test('a taken dispatch knows the oldest message that its take saw', async () => {
-  await fixture.agent('a', { status: 'offline', mesh_id: null, max_concurrent_sessions: 2 });
-  await queued(WORKER, WORKER, WORKER);
-  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
-  const query = 'SELECT min(created_at) AS at FROM running_messages WHERE tenant_id = $1';
-  const at = (await database.query<{ at: Date }>(query, [fixture.tenantId]))[0]?.at;
-  const seen = (await take('a')).map(({ queue_seen }) => new Date(queue_seen?.from ?? 0));
-  expect(seen).toEqual([at, at]);
+test.each([
+  [4_900, true],
+  [5_100, false],
+])('%i ms after a look at all messages a take may begin where that found the oldest: %s', (ms, isValid) => {
+  const queue_start = { queue_from: '2026-01-01T00:00:00Z', lookedAtAllMs: performance.now() - ms };
+  expect(validStart({ queue_start })).toEqual(isValid ? { queue_start } : {});
 });
 
 test('the queues that are not empty are found, and agents with room for them', async () => {

@@ -54,8 +54,9 @@ async function drop(world: World, agent: ConnectedAgent): Promise<void> {
 }
 
 async function drain(world: World, agent: FleetAgent): Promise<void> {
-  await world.persist(() => agent.report('draining'));
-  world.noteAlone();
+  const reported = world.persist(() => agent.report('draining'));
+  world.noteAlone(agent);
+  await reported;
 }
 
 /** Those that wait for an answer of a person. */

@@ -60,8 +60,9 @@ export abstract class FleetAgent {
   report(status: 'draining' | 'available'): Promise<void> {
     const { home, instanceId } = this.options;
     return this.#inTurn(async () => {
-      this.isDraining = status === 'draining';
+      this.isDraining = true; // until it is known not to be
       await home.client.ok('/agents/heartbeat', { instance_id: instanceId, status }, OkResponse);
+      this.isDraining = status === 'draining';
     });
   }
 

@@ -95,7 +95,7 @@ export class World {
     // One that was on its way as its cancellation was asked for is over too.
     const arrival = again ?? { instanceId, dispatchId, at, ...(message.cancelAsked && { overAt: at }) };
     if (!again) {
-      this.#expectRoom(message, instanceId);
+      if (!message.cancelAsked) this.#expectRoom(message, instanceId);
       message.arrivals.push(arrival);
     }
     this.held = this.held.filter((one) => one.arrival !== arrival);
@@ -164,9 +164,10 @@ export class World {
     }
   }
 
-  noteAlone(): void {
-    for (const message of this.running)
-      if (!this.agents.some((agent) => message.fits(agent) && isOnline(agent))) message.wasAlone = true;
+  /** @param leaving an agent that is about to go */
+  noteAlone(leaving?: FleetAgent): void {
+    const online = this.agents.filter((agent) => isOnline(agent) && agent !== leaving);
+    for (const message of this.running) if (!online.some((agent) => message.fits(agent))) message.wasAlone = true;
   }
 
   /** Reads how far the tenant's messages are. @returns the records */
