@@ -21,7 +21,7 @@ BEGIN
   -- The UPDATE locks the message (docs/internals.md#locks). Where policies have decided, the transaction has locked it
   -- before (dispatch-policy.ts), and end_locked will end it.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
-      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working')
+      AND r.current_dispatch_id = of_dispatch AND coalesce(r.state, '') IN ('submitted', 'working') -- as in open_queued
       RETURNING r.session_id, r.repeat_until INTO running;
   IF NOT FOUND THEN
     RETURN;

@@ -142,9 +142,9 @@ BEGIN
       agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
-   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL
-     AND x.current_dispatch_id IS NULL
-     AND x.state IN ('submitted', 'working') RETURNING * INTO r;
+   -- coalesce keeps the planner from every index but the primary key: that of queues would be read whole
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND coalesce(x.queue, '') <> ''
+     AND x.current_dispatch_id IS NULL AND coalesce(x.state, '') IN ('submitted', 'working') RETURNING * INTO r;
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
@@ -208,7 +208,7 @@ BEGIN
   UPDATE running_messages x SET queue = q.moved
     FROM (SELECT r.message_id, queue_to_join(routing_of(r, s)) AS moved FROM running_messages r
       WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message) AS q
-   WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND x.queue <> q.moved
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND coalesce(x.queue, q.moved) <> q.moved
      AND q.moved <> ALL (queues_of(a.tenant_id, a.instance_id, a.agent_type));
   RETURN FOUND;
 END $$;

@@ -106,7 +106,8 @@ BEGIN
   UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, queue = NULL, wait_ends_at = NULL,
       repeat_until = NULL, wake_requested_at = now(),
       holds_slot = r.holds_slot AND n.stage = 'tool'
-   WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.state IN ('submitted', 'working');
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message
+     AND coalesce(r.state, '') IN ('submitted', 'working'); -- as in open_queued
   IF NOT FOUND THEN
     RETURN false;
   END IF;

@@ -32,7 +32,7 @@ BEGIN
   UPDATE running_messages r SET wake_requested_at = asked_at
    WHERE r.tenant_id = of_tenant AND r.message_id = (SELECT x.message_id FROM running_messages x
      WHERE x.tenant_id = of_tenant AND x.message_id = waiting #>> '{0,message_id}' AND x.current_dispatch_id IS NULL
-       AND x.state IN ('submitted', 'working')
+       AND coalesce(x.state, '') IN ('submitted', 'working') -- as in open_queued
        FOR UPDATE SKIP LOCKED);
   RETURN waiting;
 END $$;
