@@ -137,12 +137,12 @@ DECLARE
   -- Asked before the message holds its slot. A suspended session reserves nothing.
   counted boolean := s.suspended AND session_holds_slot(s.tenant_id, s.session_id, NULL, a.instance_id);
 BEGIN
+  -- coalesce keeps the planner from every index but the primary key: that of queues would be read whole
   UPDATE running_messages x SET state = CASE WHEN c.as_open THEN x.state ELSE 'working' END,
       current_dispatch_id = c.dispatch_ids[place], attempts = x.attempts + 1, instance_id = a.instance_id,
       agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
-   -- coalesce keeps the planner from every index but the primary key: that of queues would be read whole
    WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND coalesce(x.queue, '') <> ''
      AND x.current_dispatch_id IS NULL AND coalesce(x.state, '') IN ('submitted', 'working') RETURNING * INTO r;
   IF NOT FOUND THEN
@@ -243,7 +243,7 @@ DECLARE
   has_room boolean := coalesce(places_left > 0, true);
   began_at timestamptz := clock_timestamp();
   queue_from timestamptz := c.queue_from;
-  looked boolean := false;
+  met_new boolean := false; -- a message without a human's answer, the oldest first
   taken jsonb;
   opened jsonb[] := '{}';
   next integer := 1;
@@ -252,11 +252,11 @@ BEGIN
   -- move to another queue or need room that is used up.
   FOR w IN SELECT * FROM next_queued(a, has_room, most + 8, c.queue_from) LOOP
     -- Without room it sees only messages of some sessions, and does not know the oldest.
-    IF has_room AND w.is_new AND NOT looked
+    IF has_room AND w.is_new AND NOT met_new
       AND (queue_from IS NOT NULL OR clock_timestamp() > began_at + interval '2 ms') THEN
       queue_from := w.created_at;
     END IF;
-    looked := looked OR w.is_new;
+    met_new := met_new OR w.is_new;
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
