@@ -40,8 +40,8 @@ export type TakenRow = Omit<DispatchDetails, 'sent_at' | 'deadline_at' | 'read_a
   dispatch_auth: string | null;
   /** Its message has a workflow. */
   watched: boolean;
-  /** As in `QueueStart`; null: the next take begins at the oldest message. */
-  queue_from: string | null;
+  /** As in `QueueStart`; absent: the next take begins at the oldest message. */
+  queue_from?: string;
 };
 
 function detailsOf(row: TakenRow): DispatchDetails {
@@ -61,7 +61,8 @@ function detailsOf(row: TakenRow): DispatchDetails {
 export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow, start?: QueueStart): OpenDispatch {
   const open = openDispatchFrom(readable(detailsOf(row)));
   const { queue_from } = row;
-  if (queue_from !== null) open.queue_start = { queue_from, lookedAtAllMs: start?.lookedAtAllMs ?? performance.now() };
+  if (queue_from !== undefined)
+    open.queue_start = { queue_from, lookedAtAllMs: start?.lookedAtAllMs ?? performance.now() };
   const { tenant_id, message_id, session_id } = open;
   bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
   if (row.watched) workflowStarter.message({ tenant_id, message_id, session_id });

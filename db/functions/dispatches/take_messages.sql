@@ -63,10 +63,9 @@ CREATE FUNCTION next_queued(a agents, has_room boolean, at_most integer, queue_f
   RETURNS TABLE (message_id text, session_id text, is_new boolean, created_at timestamptz)
   LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type)
-    THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
-    ELSE nonempty_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
   own_queue text := queue_of(a.instance_id, NULL, NULL);
+  served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type) THEN ARRAY[own_queue]
+    ELSE nonempty_queues_of(a.tenant_id, a.instance_id, a.agent_type, NULL) END;
   first_at timestamptz := coalesce(queue_from, '-infinity'); -- as in queue_length
 BEGIN
   IF has_room THEN
@@ -232,7 +231,8 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Takes messages for an agent whose room this transaction holds. `tenant_left`: how many more the agents of the tenant
--- may have; NULL: that is not asked. Gives what open_queued gives, with the `queue_from` of the next take.
+-- may have; NULL: that is not asked. Gives what open_queued gives, with `queue_from` where
+-- the next take need not begin with the oldest message.
 CREATE FUNCTION take_for(c take_call, a agents, tenant_left integer) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   places_left integer := room_left(a);
@@ -271,7 +271,10 @@ BEGIN
     END IF;
     CONTINUE WHEN taken IS NULL;
     places_left := places_left - needs_room::integer;
-    opened := opened || (taken || jsonb_build_object('queue_from', queue_from));
+    IF queue_from IS NOT NULL THEN
+      taken := taken || jsonb_build_object('queue_from', queue_from);
+    END IF;
+    opened := opened || taken;
     next := next + 1;
   END LOOP;
   RETURN opened;
@@ -389,25 +392,3 @@ BEGIN
       AND NOT recheck_full(of_tenant, recheck_limit);
   END LOOP;
 END $$;
-
--- The tenants that have queued messages. It steps through the index from tenant to tenant, so that the number of
--- messages does not matter. The transaction must act as the system.
-CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
-  WITH RECURSIVE found (tenant_id) AS (
-    (SELECT r.tenant_id FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
-    UNION ALL
-    SELECT n.tenant_id FROM found f CROSS JOIN LATERAL (SELECT r.tenant_id FROM running_messages r
-      WHERE r.queue IS NOT NULL AND r.tenant_id > f.tenant_id ORDER BY r.tenant_id, r.queue LIMIT 1) n)
-  SELECT tenant_id FROM found
-$$;
-
--- The queues of a tenant that are not empty and come after `after`. It steps through the index from queue to queue.
-CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer)
-  RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
-  WITH RECURSIVE found (queue) AS (
-    (SELECT r.queue FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue > after ORDER BY r.queue LIMIT 1)
-    UNION ALL
-    SELECT n.queue FROM found f CROSS JOIN LATERAL (SELECT r.queue FROM running_messages r
-      WHERE r.tenant_id = of_tenant AND r.queue > f.queue ORDER BY r.queue LIMIT 1) n)
-  SELECT queue FROM found LIMIT at_most
-$$;

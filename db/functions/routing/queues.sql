@@ -156,3 +156,25 @@ BEGIN
    WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   RETURN joins;
 END $$;
+
+-- The tenants that have queued messages. It steps through the index from tenant to tenant, so that the number of
+-- messages does not matter. The transaction must act as the system.
+CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+  WITH RECURSIVE found (tenant_id) AS (
+    (SELECT r.tenant_id FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
+    UNION ALL
+    SELECT n.tenant_id FROM found f CROSS JOIN LATERAL (SELECT r.tenant_id FROM running_messages r
+      WHERE r.queue IS NOT NULL AND r.tenant_id > f.tenant_id ORDER BY r.tenant_id, r.queue LIMIT 1) n)
+  SELECT tenant_id FROM found
+$$;
+
+-- The queues of a tenant that are not empty and come after `after`. It steps through the index from queue to queue.
+CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer)
+  RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+  WITH RECURSIVE found (queue) AS (
+    (SELECT r.queue FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue > after ORDER BY r.queue LIMIT 1)
+    UNION ALL
+    SELECT n.queue FROM found f CROSS JOIN LATERAL (SELECT r.queue FROM running_messages r
+      WHERE r.tenant_id = of_tenant AND r.queue > f.queue ORDER BY r.queue LIMIT 1) n)
+  SELECT queue FROM found LIMIT at_most
+$$;
